@@ -1,0 +1,181 @@
+//! A finding: a window with a name, an explanation and a way out.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::interleaving::Interleaving;
+use crate::rule::{Confidence, Persona, Scope, Severity};
+
+/// What is raced on.
+#[derive(
+    Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Resource {
+    pub kind: ResourceKind,
+    /// As the source names it: `this.memoryFilePath`, `accounts.balance`.
+    pub key: String,
+}
+
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResourceKind {
+    File,
+    Row,
+    Memory,
+    Kv,
+    External,
+    Lock,
+    Server,
+}
+
+/// A place in the source. Lines and columns are 1-based, the end is exclusive.
+#[derive(
+    Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
+)]
+pub struct Location {
+    pub file: String,
+    pub line: u32,
+    pub column: u32,
+    pub end_line: u32,
+    pub end_column: u32,
+    pub function: String,
+}
+
+/// How a client reaches the window.
+#[derive(
+    Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
+)]
+pub struct EntryPoint {
+    pub kind: EntryKind,
+    pub name: String,
+    pub file: String,
+    pub line: u32,
+    /// Functions called on the way, outermost first.
+    pub via: Vec<String>,
+}
+
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum EntryKind {
+    Tool,
+    Resource,
+    Prompt,
+    Request,
+    Route,
+    Event,
+    Timer,
+    /// An exported function of a library without a server.
+    Export,
+    /// Code that runs once, when the process starts.
+    Startup,
+}
+
+impl EntryKind {
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Tool => "MCP tool",
+            Self::Resource => "MCP resource",
+            Self::Prompt => "MCP prompt",
+            Self::Request => "MCP request handler",
+            Self::Route => "HTTP route",
+            Self::Event => "event handler",
+            Self::Timer => "timer",
+            Self::Export => "exported function",
+            Self::Startup => "start-up code",
+        }
+    }
+}
+
+/// Why a finding is not counted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Suppression {
+    pub kind: SuppressionKind,
+    /// The reason that the user wrote.
+    pub reason: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SuppressionKind {
+    Comment,
+    Config,
+    Baseline,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    pub rule: String,
+    pub severity: Severity,
+    pub confidence: Confidence,
+    pub persona: Persona,
+    pub scopes: Vec<Scope>,
+    pub message: String,
+    /// How to fix it here.
+    pub fix: String,
+    /// Why the tool believes that calls can meet here.
+    pub because: String,
+    pub fingerprint: String,
+    pub resource: Resource,
+    /// The write, as seen in the function where read and write meet.
+    pub location: Location,
+    /// The read, as seen in the same function.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read: Option<Location>,
+    /// The point between them where somebody else runs, if it has a place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap: Option<Location>,
+    pub entry_points: Vec<EntryPoint>,
+    pub interleaving: Interleaving,
+    /// In a test, an example or a script: shown, not counted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub non_product: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suppressed: Option<Suppression>,
+}
+
+/// The head of a report.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    pub score: u32,
+    pub grade: String,
+    pub files: u32,
+    pub functions: u32,
+    pub entry_points: u32,
+    /// Files that were there and not analysed, for any reason.
+    pub skipped: u32,
+    pub suppressed: u32,
+}
+
+/// A file that was not analysed, or only in part.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Skipped {
+    pub file: String,
+    pub reason: String,
+    /// A fault (cannot be read, cannot be parsed), not a choice (vendored, generated).
+    pub fault: bool,
+}
+
+/// Everything a report shows.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ScanReport {
+    pub schema: String,
+    pub tool_version: String,
+    pub summary: Summary,
+    pub findings: Vec<Finding>,
+    /// Notes about the scan itself: unused suppressions, unknown versions.
+    pub notes: Vec<Note>,
+    pub skipped: Vec<Skipped>,
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Note {
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    pub text: String,
+}
+
+pub const SCAN_SCHEMA: &str = "toctou.scan/1";
