@@ -1,0 +1,21 @@
+//! What libraries do, as data.
+//!
+//! One TOML file per library says which of its calls read, check, write, lock
+//! or send what, where the tool handlers are registered, and which arguments
+//! are called back. The analysis has no library's name in it. A user's config
+//! adds models in the same format.
+
+mod load;
+mod place;
+mod schema;
+pub mod sql;
+
+pub use load::{
+    CallModelRef, ChainModelRef, ClassEntryModelRef, EntryModelRef, LoadError, ModelRef, Models,
+    TypeName, builtin_sources,
+};
+pub use place::{PlaceBase, PlaceError, PlaceExpr};
+pub use schema::{
+    CallModel, Callback, CallbackTime, ChainModel, ClassEntryModel, Cost, Do, Effect, EntryModel,
+    Library, LockScope, Mode, Param, Place, ResultModel, When,
+};

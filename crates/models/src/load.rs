@@ -1,0 +1,467 @@
+//! Reading model files into tables that are cheap to ask.
+//!
+//! Everything that can be wrong in a file is found here, with its line, so
+//! that the analysis can take a model at its word. Lookups take the names as
+//! the program has them; that a default import, a namespace import and an
+//! alias lead to the same thing is settled here once.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::schema::{CallModel, ChainModel, ClassEntryModel, EntryModel, Library};
+
+mod builtin;
+mod check;
+
+pub use builtin::builtin_sources;
+
+/// A type of a library, by the module that has it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TypeName {
+    pub module: Arc<str>,
+    pub name: Arc<str>,
+}
+
+/// A model and the library it is of. Cheap to clone.
+#[derive(Debug)]
+pub struct ModelRef<T> {
+    /// The library's `id`.
+    pub library: Arc<str>,
+    pub model: Arc<T>,
+    /// For calls: the type of what comes back, whichever way the model says it.
+    pub result_type: Option<TypeName>,
+}
+
+pub type CallModelRef = ModelRef<CallModel>;
+pub type ChainModelRef = ModelRef<ChainModel>;
+pub type EntryModelRef = ModelRef<EntryModel>;
+pub type ClassEntryModelRef = ModelRef<ClassEntryModel>;
+
+impl<T> Clone for ModelRef<T> {
+    fn clone(&self) -> Self {
+        Self {
+            library: Arc::clone(&self.library),
+            model: Arc::clone(&self.model),
+            result_type: self.result_type.clone(),
+        }
+    }
+}
+
+impl<T> Deref for ModelRef<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.model
+    }
+}
+
+/// What is wrong with a model file, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LoadError {
+    /// The name the file was given with.
+    pub file: String,
+    /// 1-based. `None` if it is about the file as a whole.
+    pub position: Option<(usize, usize)>,
+    pub message: String,
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file)?;
+        if let Some((line, column)) = self.position {
+            write!(f, ":{line}:{column}")?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+#[derive(Clone, Debug)]
+struct Table<T>(FxHashMap<Arc<str>, Vec<ModelRef<T>>>);
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self(FxHashMap::default())
+    }
+}
+
+#[derive(Clone, Default, Debug)]
+struct ModuleTable {
+    calls: Table<CallModel>,
+    entries: Table<EntryModel>,
+    classes: Table<ClassEntryModel>,
+    aliases: FxHashMap<Arc<str>, TypeName>,
+}
+
+/// All models of one language.
+#[derive(Clone, Default, Debug)]
+pub struct Models {
+    language: String,
+    /// As read; a later library may extend it.
+    libraries: Vec<Arc<Library>>,
+    modules: FxHashMap<Arc<str>, ModuleTable>,
+    methods: Table<CallModel>,
+    ducks: Table<EntryModel>,
+    chains: Vec<ChainModelRef>,
+}
+
+impl Models {
+    /// No models at all.
+    pub fn empty(language: &str) -> Self {
+        Self {
+            language: language.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// The models that come with the program, for one language.
+    ///
+    /// A built-in file that does not load is left out here, and fails a test of this crate.
+    pub fn builtin(language: &str) -> Self {
+        let mut models = Self::empty(language);
+        for (name, text) in builtin_sources() {
+            let result = models.add(name, text);
+            debug_assert!(result.is_ok(), "{result:?}");
+        }
+        models
+    }
+
+    /// Reads one more file. Its names replace those that were there before.
+    /// A file for another language is checked, and then not used.
+    pub fn add(&mut self, name: &str, text: &str) -> Result<(), LoadError> {
+        let library: Library =
+            toml::from_str(text).map_err(|error| syntax_error(name, text, &error))?;
+        check::library(&library).map_err(|problem| invalid(name, text, problem))?;
+        if !library.languages.contains(&self.language) {
+            return Ok(());
+        }
+        let mut parents = Vec::new();
+        for id in &library.extends {
+            let Some(parent) = self.libraries.iter().rev().find(|l| l.id == *id) else {
+                return Err(invalid(
+                    name,
+                    text,
+                    check::Problem {
+                        near: id.clone(),
+                        message: format!(
+                            "extends `{id}`, which is no library's id or is loaded later"
+                        ),
+                    },
+                ));
+            };
+            parents.push(Arc::clone(parent));
+        }
+        let library = Arc::new(library);
+        let mut seen = Seen::default();
+        // Own names first: whoever claims a name first within one file keeps it.
+        self.register(&library, &library, &mut seen, true);
+        for parent in &parents {
+            self.register(parent, &library, &mut seen, false);
+        }
+        self.libraries.push(library);
+        Ok(())
+    }
+
+    /// Models of a call, by the module's canonical name and the path below it:
+    /// `readFile`, `Pool#query`. Several differ in `when` or the number of
+    /// arguments: the first that holds is meant.
+    pub fn call(&self, module: &str, path: &str) -> Option<&[CallModelRef]> {
+        let table = self.modules.get(module)?;
+        let path = plain_path(path);
+        if let Some(found) = table.calls.get(path) {
+            return Some(found);
+        }
+        let (ty, method) = path.split_once('#')?;
+        if let Some(found) =
+            any_field(method).and_then(|method| table.calls.get(&format!("{ty}#{method}")))
+        {
+            return Some(found);
+        }
+        let actual = table.aliases.get(ty)?;
+        if *actual.name == *ty && *actual.module == *module {
+            return None;
+        }
+        let table = self.modules.get(&actual.module)?;
+        table
+            .calls
+            .get(&format!("{}#{method}", actual.name))
+            .or_else(|| {
+                let method = any_field(method)?;
+                table.calls.get(&format!("{}#{method}", actual.name))
+            })
+    }
+
+    /// Models of a method by its name alone, for receivers that nothing is known about.
+    pub fn method(&self, name: &str) -> &[CallModelRef] {
+        self.methods.get(name).unwrap_or_default()
+    }
+
+    /// Registrations of handlers, by module and path.
+    pub fn entries_for(&self, module: &str, path: &str) -> &[EntryModelRef] {
+        let Some(table) = self.modules.get(module) else {
+            return &[];
+        };
+        let path = plain_path(path);
+        if let Some(found) = table.entries.get(path) {
+            return found;
+        }
+        let aliased = path.split_once('#').and_then(|(ty, method)| {
+            let actual = table.aliases.get(ty)?;
+            let table = self.modules.get(&actual.module)?;
+            table.entries.get(&format!("{}#{method}", actual.name))
+        });
+        aliased.unwrap_or_default()
+    }
+
+    /// Registrations by a method's name alone: `*#tool`.
+    pub fn duck_entries(&self, method: &str) -> &[EntryModelRef] {
+        self.ducks.get(method).unwrap_or_default()
+    }
+
+    /// Handlers by what their class extends.
+    pub fn class_entries(&self, module: &str, path: &str) -> &[ClassEntryModelRef] {
+        self.modules
+            .get(module)
+            .and_then(|table| table.classes.get(plain_path(path)))
+            .unwrap_or_default()
+    }
+
+    /// Builder chains. The first that matches is meant; longer ones stand first.
+    pub fn chains(&self) -> &[ChainModelRef] {
+        &self.chains
+    }
+
+    pub fn knows_module(&self, module: &str) -> bool {
+        self.modules.contains_key(module)
+    }
+
+    /// The type that a name below a module stands for, if the models say that
+    /// it is another: `default` of `better-sqlite3` is its `Database`.
+    pub fn type_alias(&self, module: &str, path: &str) -> Option<&TypeName> {
+        self.modules.get(module)?.aliases.get(plain_path(path))
+    }
+
+    /// Enters `source`'s models under `target`'s modules. They are one and the
+    /// same library unless `target` extends `source`.
+    fn register(&mut self, source: &Library, target: &Library, seen: &mut Seen, own: bool) {
+        let id: Arc<str> = target.id.as_str().into();
+        let home = module_and_prefix(&source.modules[0]).0;
+        let calls: Vec<_> = source
+            .call
+            .iter()
+            .map(|model| call_ref(&id, home, model))
+            .collect();
+        let entries: Vec<_> = source.entry.iter().map(|m| plain_ref(&id, m)).collect();
+        let classes: Vec<_> = source
+            .class_entry
+            .iter()
+            .map(|m| plain_ref(&id, m))
+            .collect();
+
+        // Names of this source: a second model of one name is a variant, but
+        // the same name from another source (a parent) does not add to it.
+        let mut now = FxHashSet::default();
+        for spec in &target.modules {
+            let (module, prefix) = module_and_prefix(spec);
+            let table = self.modules.entry(module.into()).or_default();
+            for model in &calls {
+                for name in &model.names {
+                    let path = prefixed(prefix, name);
+                    let key = ("call", module.to_owned(), path.clone());
+                    if seen.done.contains(&key) {
+                        continue;
+                    }
+                    table.calls.put(path, model, now.insert(key));
+                }
+            }
+            for model in &entries {
+                for name in model.names.iter().filter(|name| !name.starts_with("*#")) {
+                    let path = prefixed(prefix, name);
+                    let key = ("entry", module.to_owned(), path.clone());
+                    if seen.done.contains(&key) {
+                        continue;
+                    }
+                    table.entries.put(path, model, now.insert(key));
+                }
+            }
+            for model in &classes {
+                for name in &model.names {
+                    let path = prefixed(prefix, name);
+                    let key = ("class", module.to_owned(), path.clone());
+                    if seen.done.contains(&key) {
+                        continue;
+                    }
+                    table.classes.put(path, model, now.insert(key));
+                }
+            }
+            for (name, ty) in &source.aliases {
+                let path = prefixed(prefix, name);
+                if own || !table.aliases.contains_key(path.as_str()) {
+                    table.aliases.insert(path.into(), type_name(home, ty));
+                }
+            }
+        }
+        seen.done.extend(now);
+        if !own {
+            return;
+        }
+
+        let mut now = FxHashSet::default();
+        for model in &source.method {
+            let model = call_ref(&id, home, model);
+            for name in &model.names {
+                self.methods
+                    .put(name.clone(), &model, now.insert(name.clone()));
+            }
+        }
+        let mut now = FxHashSet::default();
+        for model in &entries {
+            for name in &model.names {
+                if let Some(method) = name.strip_prefix("*#") {
+                    self.ducks
+                        .put(method.to_owned(), model, now.insert(method.to_owned()));
+                }
+            }
+        }
+        for model in &source.chain {
+            self.chains.push(plain_ref(&id, model));
+        }
+        // A user's library comes last and must still win among equals.
+        let libraries: FxHashMap<&str, usize> = self
+            .libraries
+            .iter()
+            .enumerate()
+            .map(|(i, library)| (library.id.as_str(), i))
+            .collect();
+        let newest = self.libraries.len();
+        self.chains.sort_by_key(|chain| {
+            let age = libraries.get(&*chain.library).copied().unwrap_or(newest);
+            (std::cmp::Reverse(chain.steps.len()), std::cmp::Reverse(age))
+        });
+    }
+}
+
+/// What was entered by earlier sources of the same file: kind, module, path.
+#[derive(Default)]
+struct Seen {
+    done: FxHashSet<(&'static str, String, String)>,
+}
+
+impl<T> Table<T> {
+    fn get(&self, key: &str) -> Option<&[ModelRef<T>]> {
+        self.0.get(key).map(Vec::as_slice)
+    }
+
+    /// `first`: the name is new in this file, so what older files said is dropped.
+    fn put(&mut self, key: String, model: &ModelRef<T>, first: bool) {
+        let list = self.0.entry(key.into()).or_default();
+        if first {
+            list.clear();
+        }
+        list.push(model.clone());
+    }
+}
+
+fn plain_ref<T: Clone>(library: &Arc<str>, model: &T) -> ModelRef<T> {
+    ModelRef {
+        library: Arc::clone(library),
+        model: Arc::new(model.clone()),
+        result_type: None,
+    }
+}
+
+fn call_ref(library: &Arc<str>, home: &str, model: &CallModel) -> CallModelRef {
+    let ty = check::result_type(model);
+    ModelRef {
+        library: Arc::clone(library),
+        model: Arc::new(model.clone()),
+        result_type: ty.map(|ty| type_name(home, ty)),
+    }
+}
+
+/// `Pool` is of the library's first module; `pg:Client` says its own.
+fn type_name(home: &str, text: &str) -> TypeName {
+    let (module, name) = text.rsplit_once(':').unwrap_or((home, text));
+    TypeName {
+        module: module.into(),
+        name: name.into(),
+    }
+}
+
+/// `fs:promises` is the object `promises` of `fs`. Scheme names such as
+/// `bun:sqlite` and `cloudflare:workers` are module names.
+fn module_and_prefix(spec: &str) -> (&str, Option<&str>) {
+    match spec.rsplit_once(':') {
+        Some((module, prefix)) if !matches!(module, "bun" | "cloudflare" | "jsr" | "npm") => {
+            (module, Some(prefix))
+        }
+        _ => (spec, None),
+    }
+}
+
+fn prefixed(prefix: Option<&str>, name: &str) -> String {
+    match prefix {
+        Some(prefix) => format!("{prefix}.{name}"),
+        None => name.to_owned(),
+    }
+}
+
+/// The default export and the module itself are one thing.
+fn plain_path(path: &str) -> &str {
+    if path.is_empty() {
+        return "default";
+    }
+    let mut path = path;
+    while let Some(rest) = path.strip_prefix("default.") {
+        path = rest;
+    }
+    path
+}
+
+/// `user.findUnique` → `*.findUnique`
+fn any_field(method: &str) -> Option<String> {
+    let (field, rest) = method.split_once('.')?;
+    (field != "*").then(|| format!("*.{rest}"))
+}
+
+fn syntax_error(file: &str, text: &str, error: &toml::de::Error) -> LoadError {
+    LoadError {
+        file: file.to_owned(),
+        position: error.span().map(|span| position(text, span.start)),
+        message: error.message().to_owned(),
+    }
+}
+
+fn invalid(file: &str, text: &str, problem: check::Problem) -> LoadError {
+    let quoted = [
+        format!("\"{}\"", problem.near),
+        format!("'{}'", problem.near),
+        problem.near.clone(),
+    ];
+    let at = quoted.iter().find_map(|near| text.find(near.as_str()));
+    LoadError {
+        file: file.to_owned(),
+        position: at.map(|at| position(text, at)),
+        message: problem.message,
+    }
+}
+
+fn position(text: &str, offset: usize) -> (usize, usize) {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    let before = &text[..offset];
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    (
+        before.matches('\n').count() + 1,
+        before[line_start..].chars().count() + 1,
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,453 @@
+//! The format of a model file.
+//!
+//! ```toml
+//! id = "example-store"
+//! languages = ["typescript"]
+//! modules = ["example-store"]         # as imported, `node:` stripped; "<global>" for built-ins
+//!
+//! [[call]]
+//! names = ["open"]                    # path below the module
+//! result = { type = "Store" }         # what comes back
+//!
+//! [[call]]
+//! names = ["Store#load"]              # method of an instance of Store
+//! effects = [{ do = "read", resource = "file", key = "arg0" }]
+//! result = "read"
+//!
+//! [[call]]
+//! names = ["Store#save"]
+//! effects = [{ do = "write", resource = "file", key = "arg0", value = "arg1" }]
+//! ```
+//!
+//! A `new C(…)` of a module's class gives an instance of type `C` without a
+//! word in the model. A *place* ([`Place`]) names a value at the call:
+//! `arg0`, `arg1.flag`, `last`, `recv`, `recv.arg0` (argument 0 of the call
+//! that made the receiver), `result`.
+//!
+//! # Names
+//!
+//! | written | meant |
+//! |---|---|
+//! | `readFile`, `promises.readFile` | a function below the module, by its path |
+//! | `default` | the default export, or the module itself, is called: `import f from "m"; f()`, `require("m")()` |
+//! | `Pool` | the constructor, or a function of that name |
+//! | `Pool#query` | a method of an instance of type `Pool` |
+//! | `Stripe#checkout.sessions.create` | a method below fields of an instance |
+//! | `PrismaClient#*.findUnique` | `*` is any one field: `prisma.user.findUnique` |
+//! | `Limit#()` | the instance itself is called, or used as a template's tag |
+//! | `*#tool` | entries only: the method, on a receiver of unknown type |
+//!
+//! A default import and a namespace import are the same thing here:
+//! `fs.readFile` is `readFile` however `fs` was imported.
+//!
+//! For a tagged template (`` sql`…${x}…` ``) `arg0` is the text with its holes,
+//! and `args1` are the values in them.
+//!
+//! If several models of one library have the same name, the first whose
+//! `min-args`, `max-args` and `when` hold is the one that applies. A library
+//! that is loaded later replaces a name of an earlier one altogether, so a
+//! user's model wins over a built-in.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use toctou_core::finding::EntryKind;
+
+/// A model file.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Library {
+    pub id: String,
+    /// Front ends whose programs this model speaks about.
+    pub languages: Vec<String>,
+    /// Import names that lead to this library. `<global>` is what needs no
+    /// import; `fs:promises` is the object `promises` of module `fs`. The types
+    /// of all of them are those of the first.
+    pub modules: Vec<String>,
+    /// Libraries, by `id`, whose calls and entries these modules have as well
+    /// (`fs-extra` has all of `fs`). What is said here wins; of those named, the first wins.
+    #[serde(default)]
+    pub extends: Vec<String>,
+    /// Other names of a type: `default = "Database"` says that
+    /// `import Database from …` is the class `Database`, and so is every
+    /// variable declared with it. The value is as in [`ResultModel::Type`].
+    #[serde(default)]
+    pub aliases: BTreeMap<String, String>,
+    /// Functions, constructors and methods of known types.
+    #[serde(default)]
+    pub call: Vec<CallModel>,
+    /// Methods, by name alone, of receivers whose type nothing is known about.
+    /// Only for names that say clearly what they do; findings that rest on
+    /// them are of medium confidence.
+    #[serde(default)]
+    pub method: Vec<CallModel>,
+    /// Builder chains: `db.select().from(t).where(…)`.
+    #[serde(default)]
+    pub chain: Vec<ChainModel>,
+    /// Registrations of handlers.
+    #[serde(default)]
+    pub entry: Vec<EntryModel>,
+    /// Classes whose subclasses are handlers.
+    #[serde(default)]
+    pub class_entry: Vec<ClassEntryModel>,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CallModel {
+    /// Which calls: see the table at the head of this page. In a `method`, bare method names.
+    pub names: Vec<String>,
+    /// What it does, in order.
+    #[serde(default)]
+    pub effects: Vec<Effect>,
+    /// Which arguments it calls, and when.
+    #[serde(default)]
+    pub callbacks: Vec<Callback>,
+    /// What it gives back.
+    #[serde(default)]
+    pub result: Option<ResultModel>,
+    /// The type of what it gives back where `result` says something else about
+    /// it: `result = "read"` and `result-type = "Document"`. As in [`ResultModel::Type`].
+    #[serde(default)]
+    pub result_type: Option<String>,
+    /// The model applies only to calls with at least this many arguments.
+    #[serde(default)]
+    pub min_args: usize,
+    /// … and with at most this many.
+    #[serde(default)]
+    pub max_args: Option<usize>,
+    /// The model applies only if all of these hold.
+    #[serde(default)]
+    pub when: Vec<When>,
+    /// For a `method`: only on a receiver that another call has shown to be a
+    /// table or collection. So `delete` can mean a row where `findById` stands beside it.
+    #[serde(default)]
+    pub known_table: bool,
+}
+
+/// What a call does to a resource.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Effect {
+    pub r#do: Do,
+    /// Defaults to `lock` for locks, `external` for `send`, `row` for `sql` and transactions.
+    #[serde(default)]
+    pub resource: Option<toctou_core::finding::ResourceKind>,
+    /// Which file, key, lock; for rows the table. A value that is not a
+    /// constant is known by the way it is reached (`this.path`, `prisma.user`).
+    #[serde(default)]
+    pub key: Option<Place>,
+    /// For memory and key-value containers: the entry within `key`.
+    #[serde(default)]
+    pub entry: Option<Place>,
+    /// What is written.
+    #[serde(default)]
+    pub value: Option<Place>,
+    /// Where the conditions are: a filter object, a builder's predicate. Its
+    /// field names are the columns that the statement itself checks. A constant
+    /// string is one column's name, and the next argument what it is compared with.
+    #[serde(default)]
+    pub filter: Option<Place>,
+    /// An update document: `$inc` is atomic, `$set` is not.
+    #[serde(default)]
+    pub update: Option<Place>,
+    /// The SQL text, for `do = "sql"`.
+    #[serde(default)]
+    pub sql: Option<Place>,
+    /// The SQL parameters: an array, or the first of several arguments (`args1`).
+    #[serde(default)]
+    pub params: Option<Place>,
+    /// How a write treats what is there already.
+    #[serde(default)]
+    pub mode: Mode,
+    /// Whom a lock keeps out.
+    #[serde(default)]
+    pub scope: LockScope,
+    /// The callback that runs under the lock or in the transaction.
+    #[serde(default)]
+    pub callback: Option<Place>,
+    /// What is read is also locked until the transaction ends, if anything
+    /// stands at this place and is not `false`: `{ lock: true }` of an ORM.
+    #[serde(default)]
+    pub locking: Option<Place>,
+    /// The transaction sees and keeps a serial order (SQLite, SERIALIZABLE).
+    /// With `do = "sql"`: so do transactions that the text begins.
+    #[serde(default)]
+    pub serializable: bool,
+    /// The lock, or the entry that is written, ends by itself after a time,
+    /// whether or not the holder is done.
+    #[serde(default)]
+    pub lease: bool,
+    /// Everything under the lock counts as many may hold it at once: `p-limit(5)`.
+    /// Names the place of the number; a lock only if it is 1.
+    #[serde(default)]
+    pub permits: Option<Place>,
+    /// Sends carry an idempotency key here.
+    #[serde(default)]
+    pub idempotency: Vec<Place>,
+    /// With `do = "use"`: what many at once cost, if they can be at once (what
+    /// blocks the process is one at a time).
+    #[serde(default)]
+    pub cost: Option<Cost>,
+    /// `key` serves one client at a time: doing it for a second one takes the
+    /// first one's place, or mixes the two up.
+    #[serde(default)]
+    pub takes_over: bool,
+    /// The effect happens only if all of these hold.
+    #[serde(default)]
+    pub when: Vec<When>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Do {
+    /// Content is read.
+    Read,
+    /// Existence or metadata is read.
+    Check,
+    /// A path is resolved or tested for what it points at (`realpath`, `lstat`).
+    Resolve,
+    /// A directory or table is listed.
+    List,
+    Write,
+    /// Adds at the end; never loses what others added.
+    Append,
+    Delete,
+    /// Two effects in one: removes `key`, replaces `value` (the destination).
+    Rename,
+    /// Makes a directory or other thing that may exist already.
+    Ensure,
+    Open,
+    Close,
+    /// Takes a lock. With `callback`, holds it while the callback runs; without,
+    /// until the result is called, or its `release`/`unlock` is, or an `unlock` on the same key.
+    Lock,
+    Unlock,
+    /// Starts a transaction (with `callback`: runs it in one).
+    Begin,
+    Commit,
+    Rollback,
+    /// A statement in SQL text decides what happens.
+    Sql,
+    /// Payment, mail, order: cannot be taken back.
+    Send,
+    /// Reaches something costly or limited: a pool, a paid API, a subprocess.
+    Use,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cost {
+    /// A request to somebody who bounds his callers himself.
+    Low,
+    /// A subprocess, a paid API: somebody here has to bound it.
+    High,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    #[default]
+    Blind,
+    /// Computed from the current value in one step (`INCR`, `$inc`).
+    Atomic,
+    /// Fails or does nothing unless `filter` matches.
+    Conditional,
+    /// Fails if it is there already (`wx`, `O_EXCL`, `SET NX`).
+    Exclusive,
+    /// Atomic replacement of the whole (temp and rename): not torn, can be lost.
+    Replace,
+    /// Inserts or updates in one statement.
+    Upsert,
+}
+
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum LockScope {
+    /// Other calls in this process.
+    #[default]
+    Process,
+    /// Other processes too.
+    Host,
+}
+
+/// A value at a call, written `base` or `base.field.field`.
+///
+/// | base | the value |
+/// |---|---|
+/// | `arg0`, `arg1` … | an argument |
+/// | `args1` | the arguments from 1 on, as an array |
+/// | `last` | the last argument |
+/// | `recv` | the receiver: `r` in `r.f(…)`; for `T#()` the thing called |
+/// | `recv.arg0` | an argument of the call that made the receiver |
+/// | `recv.recv` | the receiver of the call that made the receiver |
+/// | `result` | what the call gives back |
+/// | `where.arg0` | chains: an argument of the step `where` |
+/// | `start` | chains: the receiver of the first named step |
+/// | `start.arg0` | chains: an argument of the call that made it (`knex("t")`) |
+/// | `'text'` | the constant |
+///
+/// Fields follow: `arg2.flag`, `recv.arg0.concurrency`, `recv.fd`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Place(pub String);
+
+/// A test on a value at the call. Of `is`, `contains` and `present`, those given must all hold.
+/// A value that is not known fails `is` and `contains`, and so passes them with `not`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct When {
+    pub place: Place,
+    /// The value is a constant that is one of these (numbers and booleans as text).
+    #[serde(default)]
+    pub is: Vec<String>,
+    /// The value is a constant string (or a symbolic constant's name) that contains one of these.
+    #[serde(default)]
+    pub contains: Vec<String>,
+    /// The value is (`true`) or is not (`false`) seen to be there: an argument that
+    /// is passed, a field that the object has. A field of a value that is not known counts as absent.
+    #[serde(default)]
+    pub present: Option<bool>,
+    /// The test must fail.
+    #[serde(default)]
+    pub not: bool,
+}
+
+/// A function argument that the library calls. If what stands at `place` is
+/// not a function, there is no callback: a promise-returning call and its
+/// callback form can share a model.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Callback {
+    /// Where the function is. An object or array there: each function in it.
+    pub place: Place,
+    #[serde(default)]
+    pub time: CallbackTime,
+    /// What each parameter is given.
+    #[serde(default)]
+    pub params: Vec<Param>,
+    /// Arguments of the call that are handed on to the callback, in order
+    /// and after those in `params`: `setTimeout(f, ms, a, b)` has `args = "args2"`.
+    #[serde(default)]
+    pub args: Option<Place>,
+    /// What the callback returns is (part of) the result of the call.
+    #[serde(default)]
+    pub returns: bool,
+    /// It is called only when the receiver failed (`catch`).
+    #[serde(default)]
+    pub on_error: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CallbackTime {
+    /// During the call.
+    #[default]
+    Now,
+    /// After the call's work is done, somebody else may have run.
+    After,
+    /// Not by this call: an event or a timer calls it, any number of times.
+    Later,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Param {
+    /// Nothing that matters (`err`, an index).
+    None,
+    /// What the call's effect read.
+    Result,
+    /// The receiver itself (the promise's value).
+    Receiver,
+    /// One element of the receiver.
+    Element,
+    /// A function; what it is called with is the result of the call (`resolve`).
+    Resolve,
+    /// A function; calling it makes the call fail (`reject`).
+    Reject,
+    /// The transaction or client that the callback works with.
+    Client,
+}
+
+/// What a call gives back. Default: an unknown value that depends on all arguments.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ResultModel {
+    /// `"read"`: what the effect read. `"fresh"`: another value at every call
+    /// (uuid, temp path, time). `"join"`: path parts joined. `"recv"`: the receiver.
+    /// `"element"`: one element of the receiver. `"array"`: the arguments' or
+    /// argument's elements, as an array. `"none"`: depends on nothing. `"argN"`: that argument.
+    Word(String),
+    Type {
+        /// A type of this library (`Pool`), of a built-in (`<global>:Map`), or
+        /// of another library by module (`pg:Client`). Its methods are `Pool#…`.
+        r#type: String,
+    },
+}
+
+/// A builder chain, recognised by its steps wherever it starts.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ChainModel {
+    /// Steps that must all be in the chain, in this order, e.g. `["select", "from"]`;
+    /// others may stand between, before and after.
+    pub steps: Vec<String>,
+    /// Steps that must not be in it: `from(t).insert(v).select()` is no query.
+    #[serde(default)]
+    pub without: Vec<String>,
+    /// Effects; places are `step.arg0`, e.g. `from.arg0`, `where.arg0`; `start` is
+    /// the receiver of the first named step.
+    pub effects: Vec<Effect>,
+    /// Steps that, if present, narrow the statement, beside `filter`: by a predicate, an
+    /// object, or a column's name and a value (`eq("id", id)`, `andWhere({ … })`).
+    #[serde(default)]
+    pub filter_steps: Vec<String>,
+    /// Steps that, if present, make the statement exclusive (`onConflictDoNothing`) …
+    #[serde(default)]
+    pub exclusive_steps: Vec<String>,
+    /// … hand back what was changed (`returning`) …
+    #[serde(default)]
+    pub returning_steps: Vec<String>,
+    /// … or lock what is read (`for`, `forUpdate`).
+    #[serde(default)]
+    pub locking_steps: Vec<String>,
+}
+
+/// A call that registers a handler.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct EntryModel {
+    /// As in [`CallModel::names`]; `*#tool` matches the method on a receiver of unknown type.
+    pub names: Vec<String>,
+    pub kind: EntryKind,
+    /// What the client calls it by.
+    #[serde(default)]
+    pub name: Option<Place>,
+    /// The handler function (or functions: an array or object of them). If there
+    /// is no function at this place, the call registers nothing.
+    pub handler: Place,
+    #[serde(default)]
+    pub min_args: usize,
+    #[serde(default)]
+    pub when: Vec<When>,
+    /// One handler serves all tools; the name is tested inside (`switch`).
+    #[serde(default)]
+    pub dispatches: bool,
+}
+
+/// A class of the library that the program extends: the methods named are the handlers.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ClassEntryModel {
+    /// The base classes, by path below the module: `MCPTool`.
+    pub names: Vec<String>,
+    pub kind: EntryKind,
+    /// The methods that clients reach.
+    pub methods: Vec<String>,
+    /// The field that holds what the client calls it by.
+    #[serde(default)]
+    pub name_field: Option<String>,
+}
