@@ -1,0 +1,114 @@
+//! Interfaces and type aliases: classes without code, for their fields' types.
+
+use oxc_ast::ast::{TSInterfaceDeclaration, TSSignature, TSType, TSTypeAliasDeclaration};
+use toctou_core::Name;
+use toctou_core::ir::{Class, Field, TypeDef};
+
+use super::{Lower, span};
+use crate::scope::EXPORTED;
+use crate::types;
+
+impl<'a> Lower<'a, '_> {
+    pub(super) fn interface(&mut self, d: &'a TSInterfaceDeclaration<'a>) {
+        let name = self.names.intern(d.id.name.as_str());
+        let mut parents: Vec<Name> = d
+            .extends
+            .iter()
+            .filter_map(|e| types::type_name(&mut self.names, &e.type_name))
+            .collect();
+        let extends = if parents.is_empty() {
+            None
+        } else {
+            Some(parents.remove(0))
+        };
+        let exported =
+            d.id.symbol_id
+                .get()
+                .is_some_and(|symbol| self.symbols.has(symbol, EXPORTED));
+        let fields = self.signatures(&d.body.body);
+        let id = self.new_class(Class {
+            name,
+            is_interface: true,
+            extends,
+            implements: parents,
+            constructor: None,
+            methods: Vec::new(),
+            fields,
+            exported,
+            span: span(d.span),
+        });
+        self.type_def(name, TypeDef::Class(id));
+    }
+
+    pub(super) fn type_alias(&mut self, d: &'a TSTypeAliasDeclaration<'a>) {
+        let name = self.names.intern(d.id.name.as_str());
+        // `A & { … }` has fields of its own and those of `A`.
+        let (members, extends) = match &d.type_annotation {
+            TSType::TSTypeLiteral(literal) => (Some(&literal.members), None),
+            TSType::TSIntersectionType(both) => {
+                let literal = both.types.iter().find_map(|ty| match ty {
+                    TSType::TSTypeLiteral(literal) => Some(&literal.members),
+                    _ => None,
+                });
+                let named = both
+                    .types
+                    .iter()
+                    .find_map(|ty| types::type_ref(&mut self.names, ty));
+                (literal, named.map(|ty| ty.name))
+            }
+            _ => (None, None),
+        };
+        let Some(members) = members else {
+            if let Some(ty) = types::type_ref(&mut self.names, &d.type_annotation) {
+                self.type_def(name, TypeDef::Alias(ty));
+            }
+            return;
+        };
+        let fields = self.signatures(members);
+        let exported =
+            d.id.symbol_id
+                .get()
+                .is_some_and(|symbol| self.symbols.has(symbol, EXPORTED));
+        let id = self.new_class(Class {
+            name,
+            is_interface: true,
+            extends,
+            implements: Vec::new(),
+            constructor: None,
+            methods: Vec::new(),
+            fields,
+            exported,
+            span: span(d.span),
+        });
+        self.type_def(name, TypeDef::Class(id));
+    }
+
+    /// A method of an interface is a field of the type it returns.
+    fn signatures(&mut self, list: &'a [TSSignature<'a>]) -> Vec<Field> {
+        let mut fields = Vec::with_capacity(list.len());
+        for signature in list {
+            let (key, ty, read_only, at) = match signature {
+                TSSignature::TSPropertySignature(p) => {
+                    let ty = types::annotation(&mut self.names, p.type_annotation.as_deref());
+                    (&p.key, ty, p.readonly, p.span)
+                }
+                TSSignature::TSMethodSignature(m) => {
+                    let ty = types::annotation(&mut self.names, m.return_type.as_deref());
+                    (&m.key, ty, false, m.span)
+                }
+                _ => continue,
+            };
+            let Some(name) = self.static_key(key) else {
+                continue;
+            };
+            fields.push(Field {
+                name,
+                ty,
+                is_static: false,
+                read_only,
+                span: span(at),
+            });
+        }
+        fields
+    }
+}
