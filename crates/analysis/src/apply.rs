@@ -1,0 +1,576 @@
+//! Library models, applied to a call: what it does, whom it calls, what comes back.
+
+use std::rc::Rc;
+
+use toctou_core::Name;
+use toctou_core::finding::ResourceKind;
+use toctou_core::ir::{CallKind, Callee, Var};
+use toctou_models::{CallbackTime, Do, Mode, Param, PlaceBase, PlaceExpr};
+
+use crate::calls::{CallView, Entry};
+use crate::effect::{Act, Deps, Loc};
+use crate::entity::EntityId;
+use crate::interp::{Interp, Release};
+use crate::library::{Call, EffectRule, ResultRule, WhenRule};
+use crate::sym::{NewOf, Sym, SymKind};
+
+impl Interp<'_, '_, '_> {
+    /// A call of a library's function. `None` if no model speaks of it.
+    pub fn external(&mut self, view: &CallView<'_>, fallback: Sym) -> Option<Sym> {
+        let entity = view.entity?;
+        let rules = self
+            .cx
+            .library
+            .calls(entity, &mut self.cx.entities, &mut self.cx.names);
+        let rule = rules.iter().find(|r| self.rule_holds(r, view))?;
+        Some(self.use_rule(rule, view, fallback))
+    }
+
+    /// A call that no model of a known type speaks of.
+    pub fn unmodelled(&mut self, view: &CallView<'_>, exts: &[EntityId], fallback: Sym) -> Sym {
+        if let Some(sym) = self.sql_call(view, fallback) {
+            return sym;
+        }
+        if let Some(method) = view.method {
+            let rules = self
+                .cx
+                .library
+                .methods(method, &mut self.cx.entities, &mut self.cx.names);
+            if let Some(rule) = rules.iter().find(|r| self.rule_holds(r, view)) {
+                return self.use_rule(rule, view, fallback);
+            }
+            if let Some(sym) = self.chain_call(view, fallback) {
+                return sym;
+            }
+        }
+        for &e in exts {
+            let entity = self.cx.entities.get(e);
+            let text = format!(
+                "{}.{}",
+                self.cx.names.text(entity.module),
+                self.cx.names.text(entity.path)
+            );
+            *self.cx.unknown_calls.entry(text).or_default() += 1;
+        }
+        // Functions it is given are taken to be called, with parts of the rest.
+        for (i, &arg) in view.args.iter().enumerate() {
+            let param = fallback;
+            let entry = Entry {
+                args: vec![param; 3],
+                yields_before: true,
+                ..Entry::default()
+            };
+            let var = view.arg_vars.get(i).copied();
+            if let Some(result) = self.call_back_if_function(arg, var, entry) {
+                let deps = self.deps_of(result);
+                self.add_deps(fallback, &deps);
+            }
+        }
+        // A method of a local object may put its arguments into it.
+        if let Some(recv) = view.recv
+            && !self.is_constant(recv)
+            && !matches!(self.cx.syms.kind(recv), SymKind::This | SymKind::Param(_))
+        {
+            let mut deps = Deps::default();
+            for a in view.args {
+                deps.extend(&self.deps_of(*a));
+            }
+            if !deps.is_empty() {
+                let inside = self.cx.syms.make(SymKind::Element(recv));
+                self.taint(inside, &deps);
+            }
+        }
+        fallback
+    }
+
+    fn call_back_if_function(&mut self, arg: Sym, var: Option<Var>, entry: Entry) -> Option<Sym> {
+        let is_function = matches!(
+            self.cx.syms.kind(arg),
+            SymKind::Func(_) | SymKind::Bound(..)
+        );
+        if is_function {
+            return self.call_back(arg, var, entry);
+        }
+        None
+    }
+
+    fn rule_holds(&mut self, rule: &Call, view: &CallView<'_>) -> bool {
+        if rule.known_table && !view.recv.is_some_and(|r| self.tables.contains(&r)) {
+            return false;
+        }
+        view.args.len() >= rule.min_args
+            && view.args.len() <= rule.max_args
+            && rule.when.iter().all(|w| self.when_holds(w, view))
+    }
+
+    pub(crate) fn when_holds(&mut self, w: &WhenRule, view: &CallView<'_>) -> bool {
+        let sym = self.place(&w.place, view);
+        let known = sym.filter(|s| !self.is_absent(*s));
+        let mut holds = true;
+        if !w.when.is.is_empty() {
+            let text = known.and_then(|s| self.constant_text(s));
+            holds &= text.is_some_and(|t| w.when.is.contains(&t));
+        }
+        if !w.when.contains.is_empty() {
+            holds &= known.is_some_and(|s| self.mentions(s, &w.when.contains));
+        }
+        if let Some(present) = w.when.present {
+            holds &= known.is_some() == present;
+        }
+        holds != w.when.not
+    }
+
+    fn is_absent(&self, sym: Sym) -> bool {
+        match self.cx.syms.kind(sym) {
+            SymKind::Null => true,
+            SymKind::Field(base, _) => !matches!(
+                self.cx.syms.kind(*base),
+                SymKind::Ext(_) | SymKind::Field(..) | SymKind::Cell(_)
+            ),
+            _ => false,
+        }
+    }
+
+    /// Is there something at a place of the call? Options that were handed
+    /// through from a caller get the benefit of the doubt.
+    fn is_given(&mut self, place: &PlaceExpr, view: &CallView<'_>) -> bool {
+        let Some(sym) = self.place(place, view) else {
+            return false;
+        };
+        let mut whole = place.clone();
+        whole.fields.clear();
+        let whole = self.place(&whole, view);
+        match self.cx.syms.kind(sym) {
+            SymKind::Null => false,
+            SymKind::Field(base, _) if Some(*base) == whole => {
+                let options = !matches!(place.base, PlaceBase::Arg(0));
+                options
+                    && !matches!(
+                        self.cx.syms.kind(*base),
+                        SymKind::Object(_) | SymKind::New(..)
+                    )
+            }
+            _ => true,
+        }
+    }
+
+    pub fn constant_text(&self, sym: Sym) -> Option<String> {
+        match self.cx.syms.kind(sym) {
+            SymKind::Str(n) | SymKind::Num(n) => Some(self.cx.names.text(*n).to_owned()),
+            SymKind::Bool(b) => Some(b.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Does a constant, or the name of a symbolic one, contain one of the words?
+    fn mentions(&self, sym: Sym, words: &[String]) -> bool {
+        let mut stack = vec![sym];
+        let mut budget = 64;
+        while let Some(s) = stack.pop() {
+            budget -= 1;
+            if budget == 0 {
+                return false;
+            }
+            let text = match self.cx.syms.kind(s) {
+                SymKind::Str(n) | SymKind::Num(n) | SymKind::Field(_, n) => {
+                    Some(self.cx.names.text(*n))
+                }
+                SymKind::Ext(e) => Some(self.cx.names.text(self.cx.entities.get(*e).path)),
+                _ => None,
+            };
+            if text.is_some_and(|t| words.iter().any(|w| t.contains(w.as_str()))) {
+                return true;
+            }
+            crate::sym::for_each_child(self.cx.syms.kind(s), |c| stack.push(c));
+        }
+        false
+    }
+
+    /// The value at a place of the call.
+    pub fn place(&mut self, place: &PlaceExpr, view: &CallView<'_>) -> Option<Sym> {
+        let mut sym = match &place.base {
+            PlaceBase::Arg(i) => view.args.get(*i).copied()?,
+            PlaceBase::Args(i) => {
+                let rest: Box<[Sym]> = view.args.get(*i..).unwrap_or_default().into();
+                self.cx.syms.make(SymKind::Array(rest))
+            }
+            PlaceBase::Last => view.args.last().copied()?,
+            PlaceBase::Recv => view.recv?,
+            PlaceBase::RecvArg(i) => self.made_arg(view.recv?, *i)?,
+            PlaceBase::RecvRecv => match self.cx.syms.kind(view.recv?) {
+                SymKind::Call(call) => call.recv?,
+                _ => return None,
+            },
+            PlaceBase::Const(text) => {
+                let name = self.cx.names.intern(text);
+                self.cx.syms.make(SymKind::Str(name))
+            }
+            PlaceBase::Result => self.vals[view.dst.0 as usize],
+            PlaceBase::Step(..) | PlaceBase::Start | PlaceBase::StartArg(_) => return None,
+        };
+        for field in &place.fields {
+            let name = self.cx.names.intern(field);
+            sym = self.cx.syms.field(sym, name);
+        }
+        Some(sym)
+    }
+
+    /// An argument of the call that made a value.
+    fn made_arg(&self, sym: Sym, i: usize) -> Option<Sym> {
+        match self.cx.syms.kind(sym) {
+            SymKind::Call(call) => call.args.get(i).copied(),
+            SymKind::Cell(cell) => self.cx.made_with.get(cell)?.get(i).copied(),
+            SymKind::Field(_, name) => self.cx.field_made_with.get(name)?.get(i).copied(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn place_var(&self, place: &PlaceExpr, view: &CallView<'_>) -> Option<Var> {
+        if !place.fields.is_empty() {
+            return None;
+        }
+        match place.base {
+            PlaceBase::Arg(i) => view.arg_vars.get(i).copied(),
+            PlaceBase::Last => view.arg_vars.last().copied(),
+            _ => None,
+        }
+    }
+
+    fn use_rule(&mut self, rule: &Rc<Call>, view: &CallView<'_>, fallback: Sym) -> Sym {
+        let mut read: Option<u32> = None;
+        let mut result: Option<Sym> = None;
+        let mut callback_results: Vec<Sym> = Vec::new();
+        for effect in &rule.effects {
+            if !effect.when.iter().all(|w| self.when_holds(w, view)) {
+                continue;
+            }
+            match effect.effect.r#do {
+                Do::Lock => {
+                    if let Some(sym) = self.lock_effect(effect, view, &mut callback_results) {
+                        result = Some(sym);
+                    }
+                }
+                Do::Unlock => {
+                    let key = effect.key.as_ref().and_then(|p| self.place(p, view));
+                    if let Some(key) = key {
+                        self.releases.push((self.at, Release::Key(key)));
+                    }
+                }
+                Do::Begin => self.begin(effect, view, &mut callback_results),
+                Do::Commit | Do::Rollback => {
+                    self.releases.push((self.at, Release::Transaction));
+                }
+                Do::Sql => {
+                    let event = self.sql_effect(effect, view);
+                    read = event.or(read);
+                }
+                Do::Close => {}
+                _ => {
+                    let event = self.plain_effect(effect, view, rule.duck);
+                    read = event.or(read);
+                }
+            }
+        }
+        // Callbacks and the result of a call that reads depend on what was read.
+        let value = self.result_of(rule, view, fallback, read, result);
+        self.callbacks(rule, view, value, &mut callback_results);
+        for r in callback_results {
+            let deps = self.deps_of(r);
+            self.add_deps(value, &deps);
+        }
+        if let SymKind::New(_, NewOf::Ext(e)) = *self.cx.syms.kind(value)
+            && e == self.cx.words.promise
+        {
+            self.calls_yielding = true;
+        }
+        value
+    }
+
+    fn result_of(
+        &mut self,
+        rule: &Rc<Call>,
+        view: &CallView<'_>,
+        fallback: Sym,
+        read: Option<u32>,
+        given: Option<Sym>,
+    ) -> Sym {
+        if let Some(sym) = given {
+            return sym;
+        }
+        let site = self.site();
+        let sym = match rule.result {
+            ResultRule::Fresh => self.cx.syms.make(SymKind::Fresh(site)),
+            ResultRule::Join => self.cx.syms.join(view.args.to_vec()),
+            // What was done to a promise matters: `catch` swallows, `then` chains.
+            ResultRule::Recv if self.is_promise_method(view) => fallback,
+            ResultRule::Recv => view.recv.unwrap_or(fallback),
+            ResultRule::Arg(i) => view.args.get(i).copied().unwrap_or(fallback),
+            ResultRule::Element => match view.recv {
+                Some(recv) => self.cx.syms.make(SymKind::Element(recv)),
+                None => fallback,
+            },
+            ResultRule::Array => match view.args {
+                [one] => *one,
+                many => self.cx.syms.make(SymKind::Array(many.into())),
+            },
+            ResultRule::None => self.cx.syms.unknown(site),
+            ResultRule::Read | ResultRule::Default => {
+                // An entry of a shared container is that place itself.
+                match read.map(|r| &self.events[r as usize]) {
+                    Some(e) if e.loc.kind == ResourceKind::Memory && e.act == Act::Read => {
+                        e.loc.key
+                    }
+                    _ => fallback,
+                }
+            }
+        };
+        if let Some(read) = read
+            && rule.result != ResultRule::None
+        {
+            self.add_deps(sym, &Deps::event(read));
+        }
+        sym
+    }
+
+    fn is_promise_method(&self, view: &CallView<'_>) -> bool {
+        let w = &self.cx.words;
+        view.method
+            .is_some_and(|m| m == w.then || m == w.catch || m == w.finally)
+    }
+
+    fn callbacks(
+        &mut self,
+        rule: &Rc<Call>,
+        view: &CallView<'_>,
+        value: Sym,
+        results: &mut Vec<Sym>,
+    ) {
+        for c in &rule.callbacks {
+            // What runs under the effect's lock or transaction has run.
+            if rule
+                .effects
+                .iter()
+                .any(|e| e.callback.as_ref() == Some(&c.place))
+            {
+                continue;
+            }
+            let Some(callee) = self.place(&c.place, view) else {
+                continue;
+            };
+            let var = self.place_var(&c.place, view);
+            if c.callback.time == CallbackTime::Later {
+                self.later(callee, var, view);
+                continue;
+            }
+            let site = self.site();
+            let mut args: Vec<Sym> = Vec::new();
+            for p in &c.callback.params {
+                args.push(match p {
+                    Param::None => self.cx.syms.null(),
+                    Param::Result => value,
+                    Param::Receiver | Param::Client => view.recv.unwrap_or(value),
+                    Param::Element => match view.recv {
+                        Some(recv) => self.cx.syms.make(SymKind::Element(recv)),
+                        None => value,
+                    },
+                    Param::Resolve => self.cx.syms.make(SymKind::Handle(site)),
+                    Param::Reject => self.cx.syms.null(),
+                });
+            }
+            // `setTimeout(f, ms, a, b)`: the rest is handed on.
+            if let Some(SymKind::Array(more)) = c
+                .args
+                .as_ref()
+                .and_then(|p| self.place(p, view))
+                .map(|s| self.cx.syms.kind(s))
+            {
+                args.extend(more.iter().copied());
+            }
+            let locks = self.chain_lock(view, rule).into_iter().collect();
+            let entry = Entry {
+                args,
+                locks,
+                yields_before: c.callback.time == CallbackTime::After,
+                ..Entry::default()
+            };
+            if c.callback.time == CallbackTime::After {
+                self.calls_yielding = true;
+            }
+            if let Some(result) = self.call_back(callee, var, entry)
+                && c.callback.returns
+            {
+                results.push(result);
+            }
+        }
+    }
+
+    /// Reads, writes and the like, as one model line says.
+    fn plain_effect(
+        &mut self,
+        effect: &EffectRule,
+        view: &CallView<'_>,
+        duck: bool,
+    ) -> Option<u32> {
+        let e = &effect.effect;
+        let kind = e.resource.unwrap_or(match e.r#do {
+            Do::Send | Do::Use | Do::Open => ResourceKind::External,
+            _ => ResourceKind::File,
+        });
+        let key = match &effect.key {
+            Some(p) => self.place(p, view).or(view.recv)?,
+            None => view.recv.unwrap_or_else(|| self.cx.syms.null()),
+        };
+        if kind == ResourceKind::Row {
+            return self.row_effect(effect, view, key, duck);
+        }
+        let entry = effect.entry.as_ref().and_then(|p| self.place(p, view));
+        let loc = match (kind, entry) {
+            (ResourceKind::Memory, Some(entry)) => {
+                let key = self.cx.syms.index(key, entry, &self.cx.names);
+                Loc {
+                    kind,
+                    key,
+                    entry: None,
+                }
+            }
+            _ => Loc { kind, key, entry },
+        };
+        let act = match e.r#do {
+            Do::Read => Act::Read,
+            Do::Check => Act::Check,
+            Do::Resolve => Act::Resolve,
+            Do::List => Act::List,
+            Do::Append => Act::Append,
+            Do::Delete => Act::Delete,
+            Do::Ensure => Act::Ensure,
+            Do::Send => Act::Send,
+            Do::Use => Act::Use,
+            Do::Open => Act::Open,
+            Do::Rename => {
+                return self.rename(loc, effect, view);
+            }
+            _ => Act::Write,
+        };
+        let value = effect.value.as_ref().and_then(|p| self.place(p, view));
+        if kind == ResourceKind::Memory {
+            if !self.cx.may_be_shared(loc.key) {
+                if let Some(v) = value {
+                    let deps = self.deps_of(v);
+                    self.taint(loc.key, &deps);
+                    self.stored.entry(loc.key).or_default().push(v);
+                }
+                return None;
+            }
+            if act == Act::Write
+                && let Some(v) = value
+            {
+                let list = self.stored.entry(loc.key).or_default();
+                if !list.contains(&v) && list.len() < 8 {
+                    list.push(v);
+                }
+            }
+        }
+        let mut event = self.event(act, loc);
+        event.mode = e.mode;
+        event.duck = duck;
+        event.key_deps = self.deps_of(loc.key);
+        if let Some(v) = value {
+            event.data = self.deps_of(v);
+            event.constant = self.is_constant(v);
+        }
+        event.idempotent = effect.idempotency.iter().any(|p| self.is_given(p, view));
+        if kind == ResourceKind::File && act == Act::Write {
+            self.file_data
+                .entry(loc.key)
+                .or_default()
+                .extend(&event.data);
+        }
+        if !self.is_visible(loc) {
+            return None;
+        }
+        let data = event.data.clone();
+        let id = self.push(event);
+        if kind == ResourceKind::Memory && act.is_write() {
+            self.taint(loc.key, &data);
+        }
+        if kind == ResourceKind::File && e.mode == Mode::Exclusive && act == Act::Write {
+            self.file_lock(loc.key);
+        }
+        id
+    }
+
+    fn rename(&mut self, from: Loc, effect: &EffectRule, view: &CallView<'_>) -> Option<u32> {
+        let to = effect.value.as_ref().and_then(|p| self.place(p, view))?;
+        let source_deps = self.written_to(from.key);
+        if self.is_visible(from) {
+            let mut event = self.event(Act::Delete, from);
+            event.key_deps = self.deps_of(from.key);
+            event.mode = Mode::Replace;
+            self.push(event);
+        }
+        let loc = Loc {
+            kind: from.kind,
+            key: to,
+            entry: None,
+        };
+        if !self.is_visible(loc) {
+            return None;
+        }
+        let mut event = self.event(Act::Write, loc);
+        event.mode = if effect.effect.mode == Mode::Blind {
+            Mode::Replace
+        } else {
+            effect.effect.mode
+        };
+        event.key_deps = self.deps_of(to);
+        // What the renamed file holds is what the new one holds.
+        event.data = source_deps;
+        self.push(event)
+    }
+
+    /// What was written to a file under this name, here.
+    fn written_to(&self, path: Sym) -> Deps {
+        self.file_data.get(&path).cloned().unwrap_or_default()
+    }
+
+    pub fn tagged(
+        &mut self,
+        number: u32,
+        dst: Var,
+        tag: &Callee,
+        strings: &[Name],
+        values: &[Var],
+    ) -> Sym {
+        let values: Vec<Sym> = values.iter().map(|v| self.val(*v)).collect();
+        let text = self.template_text(strings);
+        if toctou_models::sql::looks_like_sql(&text) {
+            let site = self.site();
+            let sym = self.cx.syms.unknown(site);
+            let mut deps = Deps::default();
+            for v in &values {
+                deps.extend(&self.deps_of(*v));
+            }
+            self.add_deps(sym, &deps);
+            let (exts, serializable) =
+                (self.cx.points_to.targets(self.id, number).1.to_vec(), false);
+            let _ = exts;
+            if let Some(read) = self.sql_text(&text, &values, None, dst, serializable, false) {
+                self.add_deps(sym, &Deps::event(read));
+            }
+            return sym;
+        }
+        let args = values;
+        self.call(number, dst, tag, &args, CallKind::Plain, true)
+    }
+
+    fn template_text(&self, strings: &[Name]) -> String {
+        let mut text = String::new();
+        for (i, s) in strings.iter().enumerate() {
+            if i > 0 {
+                text.push_str(&format!("toctou_hole_{}", i - 1));
+            }
+            text.push_str(self.cx.names.text(*s));
+        }
+        text
+    }
+}

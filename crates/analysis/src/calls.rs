@@ -1,0 +1,529 @@
+//! Calls: who is called, and what a callee's summary means here.
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+use toctou_core::ir::{CallKind, Callee, FuncId, FuncKind, Term, Var};
+use toctou_core::{FileRole, Name};
+
+use crate::effect::{Deps, Lock, LockKind};
+use crate::entity::EntityId;
+use crate::instance::Instance;
+use crate::interp::{Acquire, Interp, Release};
+use crate::summary::SymCall;
+use crate::sym::{self, CallSym, CalleeSym, NewOf, Sym, SymKind};
+
+/// More candidates than this and a call says nothing about any of them.
+const MAX_TARGETS: usize = 96;
+pub(crate) const MAX_DEPTH: u8 = 8;
+
+/// A call as the models see it.
+pub struct CallView<'x> {
+    pub dst: Var,
+    pub recv: Option<Sym>,
+    pub method: Option<Name>,
+    pub args: &'x [Sym],
+    pub arg_vars: Vec<Var>,
+    pub entity: Option<EntityId>,
+    pub number: u32,
+    pub kind: CallKind,
+}
+
+/// How a callee is entered.
+#[derive(Clone, Default)]
+pub struct Entry {
+    pub recv: Option<Sym>,
+    pub args: Vec<Sym>,
+    pub bound: Option<Rc<[Sym]>>,
+    pub locks: Vec<Rc<Lock>>,
+    pub yields_before: bool,
+    pub detached: bool,
+    pub label: Option<Name>,
+    pub depth: u8,
+}
+
+impl<'a> Interp<'_, 'a, '_> {
+    pub fn call(
+        &mut self,
+        number: u32,
+        dst: Var,
+        callee: &Callee,
+        args: &[Sym],
+        kind: CallKind,
+        awaited: bool,
+    ) -> Sym {
+        let (recv, method, value) = match callee {
+            Callee::Method { obj, name } => (Some(self.val(*obj)), Some(*name), None),
+            Callee::Value(v) => (None, None, Some(self.val(*v))),
+            Callee::Super(_) => (Some(self.cx.syms.make(SymKind::This)), None, None),
+        };
+        if let Some(done) = self.release_call(recv, method, value) {
+            return done;
+        }
+        let arg_vars = self.arg_vars();
+        let view = CallView {
+            dst,
+            recv,
+            method,
+            args,
+            arg_vars,
+            entity: None,
+            number,
+            kind,
+        };
+        let fallback = self.call_sym(&view, value);
+
+        // Something only a caller knows.
+        if let Some(value) = value
+            && self.is_callers(value)
+        {
+            self.symbolic_call(value, args);
+            return fallback;
+        }
+
+        let (funcs, exts) = self.cx.points_to.targets(self.id, number);
+        let (mut funcs, exts) = (funcs.to_vec(), exts.to_vec());
+        let mut bound: Option<Rc<[Sym]>> = None;
+        match value.map(|v| self.cx.syms.kind(v)) {
+            Some(SymKind::Func(f)) => funcs = vec![*f],
+            Some(SymKind::Bound(f, env)) => {
+                bound = Some(env.to_vec().into());
+                funcs = vec![*f];
+            }
+            _ => {}
+        }
+        if self.register_entries(&view, &exts) {
+            return fallback;
+        }
+
+        if kind == CallKind::New {
+            return self.construct(&view, &funcs, &exts, awaited);
+        }
+        if funcs.len() > MAX_TARGETS {
+            funcs.clear();
+        }
+        let mut results = Vec::new();
+        let labels = self.table_labels(callee, &funcs);
+        for f in &funcs {
+            let entry = Entry {
+                recv,
+                args: args.to_vec(),
+                bound: bound.clone(),
+                detached: !awaited,
+                label: labels.get(f).copied(),
+                ..Entry::default()
+            };
+            results.push(self.enter(*f, entry));
+            // A promise that is handed on takes its failure along.
+            let handed_on = matches!(
+                self.function.blocks[self.at.block as usize].term,
+                Term::Return(Some(v)) if v == dst
+            );
+            let fails = self.cx.summaries[f.0 as usize]
+                .as_ref()
+                .is_none_or(|s| s.may_throw);
+            if handed_on && fails {
+                self.failing.push(self.at);
+            }
+        }
+        for &e in &exts {
+            let view = CallView {
+                entity: Some(e),
+                arg_vars: view.arg_vars.clone(),
+                ..view
+            };
+            if let Some(sym) = self.external(&view, fallback) {
+                results.push(sym);
+                break;
+            }
+        }
+        if results.is_empty() {
+            results.push(self.unmodelled(&view, &exts, fallback));
+        }
+        match results.as_slice() {
+            [one] => *one,
+            many => {
+                let site = self.site();
+                let joined = self.cx.syms.unknown(site);
+                let mut deps = Deps::default();
+                for s in many {
+                    deps.extend(&self.deps_of(*s));
+                }
+                self.add_deps(joined, &deps);
+                joined
+            }
+        }
+    }
+
+    fn arg_vars(&self) -> Vec<Var> {
+        match &self.function.blocks[self.at.block as usize].insts[self.at.inst as usize].op {
+            toctou_core::ir::Op::Call { args, .. } => args.iter().map(|a| a.value).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn call_sym(&mut self, view: &CallView<'_>, value: Option<Sym>) -> Sym {
+        let callee = match (view.method, value) {
+            (Some(name), _) => CalleeSym::Method(name),
+            (None, Some(v)) => CalleeSym::Value(v),
+            (None, None) => CalleeSym::Method(self.cx.words.op),
+        };
+        if view.args.len() > 32 {
+            let site = self.site();
+            return self.cx.syms.unknown(site);
+        }
+        self.cx.syms.make(SymKind::Call(Box::new(CallSym {
+            callee,
+            recv: view.recv,
+            args: view.args.into(),
+        })))
+    }
+
+    /// `release()`, `lock.release()` of something that an acquisition returned.
+    fn release_call(
+        &mut self,
+        recv: Option<Sym>,
+        method: Option<Name>,
+        value: Option<Sym>,
+    ) -> Option<Sym> {
+        let handle = match (value, recv, method) {
+            (Some(v), _, _) if matches!(self.cx.syms.kind(v), SymKind::Handle(_)) => v,
+            (None, Some(r), Some(m)) if matches!(self.cx.syms.kind(r), SymKind::Handle(_)) => {
+                if !self.cx.words.release.contains(&m) {
+                    return None;
+                }
+                r
+            }
+            _ => return None,
+        };
+        self.releases.push((self.at, Release::Handle(handle)));
+        Some(self.cx.syms.null())
+    }
+
+    /// A parameter, a field of one, or a parameter of an enclosing function.
+    fn is_callers(&self, value: Sym) -> bool {
+        match self.cx.syms.kind(self.cx.syms.root(value)) {
+            SymKind::Param(_) => true,
+            SymKind::Cell(cell) => cell.owner != self.id && self.cx.param_cells.contains_key(cell),
+            _ => false,
+        }
+    }
+
+    fn symbolic_call(&mut self, callee: Sym, args: &[Sym]) {
+        let arg_deps = args.iter().map(|a| self.deps_of(*a)).collect();
+        let call = SymCall {
+            callee,
+            args: args.to_vec(),
+            arg_deps,
+            locks: Vec::new(),
+            yields_before: false,
+            func: self.id,
+            span: self.span,
+            depth: 0,
+        };
+        self.calls_yielding = true;
+        self.failing.push(self.at);
+        self.push_sym_call(call);
+    }
+
+    /// The keys of a table of functions, when one of them is called by a computed key.
+    fn table_labels(&self, callee: &Callee, funcs: &[FuncId]) -> FxHashMap<FuncId, Name> {
+        let mut out = FxHashMap::default();
+        if funcs.len() < 2 {
+            return out;
+        }
+        let Callee::Value(v) = callee else { return out };
+        // handlers[name](…): the register was loaded from a table just before.
+        let block = &self.function.blocks[self.at.block as usize];
+        for inst in &block.insts[..self.at.inst as usize] {
+            if let toctou_core::ir::Op::GetIndex { dst, obj, .. } = &inst.op
+                && dst == v
+            {
+                for (name, f) in self.cx.points_to.function_fields(self.id, *obj) {
+                    out.insert(f, name);
+                }
+            }
+        }
+        out
+    }
+
+    fn construct(
+        &mut self,
+        view: &CallView<'_>,
+        funcs: &[FuncId],
+        exts: &[EntityId],
+        awaited: bool,
+    ) -> Sym {
+        let class = funcs
+            .iter()
+            .find_map(|f| self.cx.program.function(*f).class);
+        let of = match (class, exts.first()) {
+            (Some(c), _) => NewOf::Class(c),
+            (None, Some(e)) => {
+                let e = self
+                    .cx
+                    .library
+                    .instance_of(*e, &mut self.cx.entities, &mut self.cx.names);
+                NewOf::Ext(e)
+            }
+            (None, None) => NewOf::Other,
+        };
+        let site = self.site();
+        let sym = self.cx.syms.make(SymKind::New(site, of));
+        let mut deps = Deps::default();
+        for a in view.args {
+            deps.extend(&self.deps_of(*a));
+        }
+        self.add_deps(sym, &deps);
+        for f in funcs {
+            let entry = Entry {
+                recv: Some(sym),
+                args: view.args.to_vec(),
+                detached: !awaited,
+                ..Entry::default()
+            };
+            self.enter(*f, entry);
+        }
+        for &e in exts {
+            let view = CallView {
+                entity: Some(e),
+                arg_vars: view.arg_vars.clone(),
+                ..*view
+            };
+            if let Some(result) = self.external(&view, sym) {
+                return result;
+            }
+        }
+        sym
+    }
+
+    /// A function argument is called by a library, or by something unknown.
+    pub fn call_back(&mut self, callee: Sym, var: Option<Var>, entry: Entry) -> Option<Sym> {
+        match self.cx.syms.kind(callee) {
+            SymKind::Func(f) => {
+                let f = *f;
+                return Some(self.enter(f, entry));
+            }
+            SymKind::Bound(f, env) => {
+                let (f, env) = (*f, env.to_vec());
+                return Some(self.enter(
+                    f,
+                    Entry {
+                        bound: Some(env.into()),
+                        ..entry
+                    },
+                ));
+            }
+            SymKind::Handle(site) => {
+                // `resolve(value)`: the promise made there holds the value.
+                let kind = SymKind::New(*site, NewOf::Ext(self.cx.words.promise));
+                let promise = self.cx.syms.make(kind);
+                for arg in &entry.args {
+                    let deps = self.deps_of(*arg);
+                    self.add_deps(promise, &deps);
+                }
+                self.releases.push((self.at, Release::Handle(callee)));
+                return None;
+            }
+            _ => {}
+        }
+        if self.is_callers(callee) {
+            let arg_deps = entry.args.iter().map(|a| self.deps_of(*a)).collect();
+            let call = SymCall {
+                callee,
+                args: entry.args.clone(),
+                arg_deps,
+                locks: entry.locks,
+                yields_before: entry.yields_before,
+                func: self.id,
+                span: self.span,
+                depth: entry.depth,
+            };
+            self.calls_yielding = true;
+            self.push_sym_call(call);
+            return None;
+        }
+        let mut funcs: Vec<FuncId> = var
+            .map(|v| self.cx.points_to.functions(self.id, v).collect())
+            .unwrap_or_default();
+        funcs.truncate(MAX_TARGETS);
+        let recv = match self.cx.syms.kind(callee) {
+            SymKind::Field(base, _) => Some(*base),
+            SymKind::Call(call) => call.args.first().copied(),
+            _ => entry.recv,
+        };
+        let mut result = None;
+        for f in funcs {
+            result = Some(self.enter(
+                f,
+                Entry {
+                    recv,
+                    ..entry.clone()
+                },
+            ));
+        }
+        result
+    }
+
+    /// Puts a callee's summary in at this call. The result is its value here.
+    pub fn enter(&mut self, f: FuncId, entry: Entry) -> Sym {
+        let callee = self.cx.program.function(f);
+        let site = self.site();
+        if self.is_product && f != self.id {
+            self.cx.entered.insert(f);
+        }
+        // What an example or script makes the product do is its own business.
+        let outside = !self.is_product && self.cx.program.file_of(f).role == FileRole::Product;
+        let summary = if outside {
+            None
+        } else {
+            self.cx.summaries[f.0 as usize].clone()
+        };
+        let Some(summary) = summary else {
+            // Recursive: not known yet.
+            self.calls_yielding |= callee.is_async;
+            let sym = self.cx.syms.unknown(sym::through(site, u64::from(f.0)));
+            let mut deps = Deps::default();
+            for a in &entry.args {
+                deps.extend(&self.deps_of(*a));
+            }
+            self.add_deps(sym, &deps);
+            return sym;
+        };
+        if entry.depth > MAX_DEPTH {
+            return self.cx.syms.unknown(site);
+        }
+        if summary.may_throw && !callee.is_async {
+            self.failing.push(self.at);
+        }
+        self.calls_yielding |= summary.yields;
+        let lexical_this = callee.kind == FuncKind::Arrow && self.is_lexically_inside(f);
+        let mut inst = Instance {
+            entry: &entry,
+            lexical_this,
+            parent: callee.parent,
+            site,
+            cache: FxHashMap::default(),
+            arg_deps: FxHashMap::default(),
+            cell_deps: FxHashMap::default(),
+            map: vec![u32::MAX; summary.events.len()],
+        };
+        // What is not waited for runs beside us, not before what comes next.
+        if !(entry.detached && callee.is_async) {
+            self.enter_events(&summary, &mut inst);
+        }
+        self.enter_windows(&summary, &mut inst);
+        let gate = self.map_deps(&summary.throw_deps, &mut inst);
+        if !gate.is_empty() {
+            self.gates.push((self.at, gate));
+        }
+        for call in &summary.sym_calls {
+            self.enter_sym_call(call, &mut inst);
+        }
+        for key in &summary.releases {
+            let key = self.rewrite(*key, &mut inst);
+            self.releases.push((self.at, Release::Key(key)));
+        }
+        let mut result = match summary.ret {
+            Some(ret) => self.rewrite_ret(ret, &mut inst),
+            None => self.cx.syms.null(),
+        };
+        result = self.normalised_once(f, result);
+        let deps = self.map_deps(&summary.ret_deps, &mut inst);
+        if !summary.leaves_held.is_empty() {
+            let handle = self
+                .cx
+                .syms
+                .make(SymKind::Handle(sym::through(site, u64::from(f.0))));
+            for (lock, if_true) in &summary.leaves_held {
+                let lock = self.map_lock(lock, &mut inst);
+                self.acquires.push(Acquire {
+                    at: self.at,
+                    lock,
+                    handle: Some(handle),
+                    if_true: *if_true,
+                });
+            }
+            result = handle;
+        }
+        self.add_deps(result, &deps);
+        if !summary.may_throw {
+            self.sure.insert(result);
+        }
+        result
+    }
+
+    /// Is the awaited value the tail of a promise chain that we have just put
+    /// ourselves at the end of? Then the wait is the acquisition of a lock.
+    pub fn awaited(&mut self, value: Sym) {
+        self.chain_wait(value);
+    }
+
+    /// What comes out of a promise that is made here is not the promise.
+    pub fn settled(&mut self, value: Sym) -> Sym {
+        if let SymKind::New(site, NewOf::Ext(e)) = *self.cx.syms.kind(value)
+            && e == self.cx.words.promise
+        {
+            let deps = self.deps_of(value);
+            let out = self.cx.syms.unknown(sym::through(site, 0xa3a17));
+            self.add_deps(out, &deps);
+            return out;
+        }
+        value
+    }
+
+    fn chain_wait(&mut self, value: Sym) {
+        let value = self.place_of(value);
+        let Some(values) = self.stored.get(&value).cloned() else {
+            return;
+        };
+        if !self.cx.may_be_shared(value) {
+            return;
+        }
+        let Some(handle) = values.iter().find_map(|v| self.promise_in(*v)) else {
+            return;
+        };
+        let lock = Rc::new(Lock {
+            key: value,
+            scope: toctou_models::LockScope::Process,
+            kind: LockKind::Chain,
+            lease: false,
+            func: self.id,
+            span: self.span,
+        });
+        self.acquires.push(Acquire {
+            at: self.at,
+            lock,
+            handle: Some(handle),
+            if_true: false,
+        });
+    }
+
+    /// The resolver of a promise that is made here and stands in `value`.
+    fn promise_in(&mut self, value: Sym) -> Option<Sym> {
+        let mut stack = vec![value];
+        let mut budget = 64;
+        while let Some(s) = stack.pop() {
+            budget -= 1;
+            if budget == 0 {
+                return None;
+            }
+            match self.cx.syms.kind(s).clone() {
+                SymKind::New(site, NewOf::Ext(e)) if e == self.cx.words.promise => {
+                    return Some(self.cx.syms.make(SymKind::Handle(site)));
+                }
+                SymKind::Func(g) => {
+                    let ret = self.cx.summaries[g.0 as usize].as_ref().and_then(|s| s.ret);
+                    if let Some(ret) = ret
+                        && let SymKind::Cell(cell) = *self.cx.syms.kind(ret)
+                        && cell.owner == self.id
+                    {
+                        stack.push(self.vals[cell.var.0 as usize]);
+                    }
+                }
+                kind => sym::for_each_child(&kind, |c| stack.push(c)),
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,374 @@
+//! Control flow of one function: order, dominance, control dependence.
+//!
+//! Exception edges that leave the function are not edges here: what comes
+//! after a call does not *depend* on that call not failing, or everything
+//! would depend on everything. Edges to a handler in the function are.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+use toctou_core::ir::{Block, BlockId, Function, Op, Term};
+
+/// Past this many blocks a function is too large for control dependence; its
+/// windows by value flow are still found.
+const MAX_BLOCKS: usize = 6_000;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EdgeKind {
+    Then,
+    Otherwise,
+    Normal,
+    Handler,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Edge {
+    pub to: BlockId,
+    pub kind: EdgeKind,
+}
+
+/// A block whose outcome decides whether another one runs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Control {
+    pub block: u32,
+    /// Which way it went: 0 then, 1 otherwise, 2 normal, 3 handler.
+    pub way: u8,
+}
+
+pub struct Cfg {
+    pub succs: Vec<Vec<Edge>>,
+    pub preds: Vec<Vec<u32>>,
+    idom: Vec<u32>,
+    depth: Vec<u32>,
+    /// Direct control dependence.
+    controls: Vec<Vec<Control>>,
+    pub has_loop: bool,
+    pub rpo: Vec<u32>,
+    /// Answers given.
+    known: RefCell<FxHashMap<u32, Rc<[Control]>>>,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// Can an instruction of this block throw, as far as handlers are concerned?
+fn may_throw(block: &Block) -> bool {
+    matches!(block.term, Term::Throw(_))
+        || block.insts.iter().any(|i| {
+            matches!(
+                i.op,
+                Op::Call { .. }
+                    | Op::TaggedTemplate { .. }
+                    | Op::Await { .. }
+                    | Op::YieldValue { .. }
+                    | Op::Enter { .. }
+            )
+        })
+}
+
+impl Cfg {
+    pub fn new(function: &Function) -> Self {
+        let n = function.blocks.len();
+        let mut succs: Vec<Vec<Edge>> = Vec::with_capacity(n);
+        for block in &function.blocks {
+            let mut edges = Vec::new();
+            match &block.term {
+                Term::Goto(b) => edges.push(Edge {
+                    to: *b,
+                    kind: EdgeKind::Normal,
+                }),
+                Term::Branch {
+                    then, otherwise, ..
+                } => {
+                    edges.push(Edge {
+                        to: *then,
+                        kind: EdgeKind::Then,
+                    });
+                    edges.push(Edge {
+                        to: *otherwise,
+                        kind: EdgeKind::Otherwise,
+                    });
+                }
+                Term::Multi(blocks) => {
+                    edges.extend(blocks.iter().map(|&to| Edge {
+                        to,
+                        kind: EdgeKind::Normal,
+                    }));
+                }
+                Term::Return(_) | Term::Throw(_) => {}
+            }
+            if let Some(to) = block.handler
+                && may_throw(block)
+            {
+                edges.push(Edge {
+                    to,
+                    kind: EdgeKind::Handler,
+                });
+            }
+            edges.retain(|e| (e.to.0 as usize) < n);
+            succs.push(edges);
+        }
+        let mut preds = vec![Vec::new(); n];
+        for (from, edges) in succs.iter().enumerate() {
+            for edge in edges {
+                preds[edge.to.0 as usize].push(from as u32);
+            }
+        }
+        let (rpo, has_loop) = reverse_post_order(&succs);
+        let mut cfg = Self {
+            succs,
+            preds,
+            idom: Vec::new(),
+            depth: Vec::new(),
+            controls: vec![Vec::new(); n],
+            has_loop,
+            rpo,
+            known: RefCell::default(),
+        };
+        cfg.dominance();
+        if n <= MAX_BLOCKS {
+            cfg.control_dependence();
+        }
+        cfg
+    }
+
+    fn dominance(&mut self) {
+        let n = self.succs.len();
+        let (idom, _) = dominators(n, &self.rpo, |b| &self.preds[b as usize]);
+        let mut depth = vec![0; n];
+        for &b in &self.rpo {
+            if idom[b as usize] != NONE && idom[b as usize] != b {
+                depth[b as usize] = depth[idom[b as usize] as usize] + 1;
+            }
+        }
+        self.idom = idom;
+        self.depth = depth;
+    }
+
+    /// Does every way into `b` pass through `a`?
+    pub fn dominates(&self, a: u32, mut b: u32) -> bool {
+        if self.idom.get(b as usize).is_none_or(|&d| d == NONE) {
+            return false;
+        }
+        while self.depth[b as usize] > self.depth[a as usize] {
+            b = self.idom[b as usize];
+        }
+        a == b
+    }
+
+    fn control_dependence(&mut self) {
+        // Post-dominators: dominators of the reversed graph, from a virtual exit.
+        let n = self.succs.len();
+        let exit = n as u32;
+        let mut rev_succs: Vec<Vec<Edge>> = vec![Vec::new(); n + 1];
+        let mut rev_preds: Vec<Vec<u32>> = vec![Vec::new(); n + 1];
+        let link = |from: u32, to: u32, s: &mut Vec<Vec<Edge>>, p: &mut Vec<Vec<u32>>| {
+            // The edge from -> to of the program is to -> from here.
+            s[to as usize].push(Edge {
+                to: BlockId(from),
+                kind: EdgeKind::Normal,
+            });
+            p[from as usize].push(to);
+        };
+        for (from, edges) in self.succs.iter().enumerate() {
+            // A block whose only way on is its handler also ends the function.
+            if edges.iter().all(|e| e.kind == EdgeKind::Handler) {
+                link(from as u32, exit, &mut rev_succs, &mut rev_preds);
+            }
+            for edge in edges {
+                link(from as u32, edge.to.0, &mut rev_succs, &mut rev_preds);
+            }
+        }
+        // Blocks that never reach the exit (endless loops) hang from it directly.
+        let mut order = post_order_from(exit, &rev_succs);
+        let mut seen = vec![false; n + 1];
+        for &b in &order {
+            seen[b as usize] = true;
+        }
+        for b in 0..n as u32 {
+            if !seen[b as usize] {
+                link(b, exit, &mut rev_succs, &mut rev_preds);
+            }
+        }
+        if seen.iter().any(|s| !s) {
+            order = post_order_from(exit, &rev_succs);
+        }
+        order.reverse();
+        let (ipdom, _) = dominators_from(n + 1, exit, &order, |b| &rev_preds[b as usize]);
+        for from in 0..n as u32 {
+            let edges = &self.succs[from as usize];
+            // A `return` in a `try` has two ways on: out, or into the handler.
+            let ends = edges.len() == 1 && edges[0].kind == EdgeKind::Handler;
+            if edges.len() < 2 && !ends {
+                continue;
+            }
+            for edge in edges.clone() {
+                let stop = ipdom[from as usize];
+                let mut at = edge.to.0;
+                let mut budget = MAX_BLOCKS;
+                while at != stop && at != exit && at != NONE && budget > 0 {
+                    if at != from {
+                        let way = match edge.kind {
+                            EdgeKind::Then => 0,
+                            EdgeKind::Otherwise => 1,
+                            EdgeKind::Normal => 2,
+                            EdgeKind::Handler => 3,
+                        };
+                        let control = Control { block: from, way };
+                        let list = &mut self.controls[at as usize];
+                        if !list.contains(&control) {
+                            list.push(control);
+                        }
+                    }
+                    at = ipdom[at as usize];
+                    budget -= 1;
+                }
+            }
+        }
+    }
+
+    /// Everything that decides whether `block` runs, transitively.
+    pub fn controls_of(&self, block: u32) -> Rc<[Control]> {
+        if let Some(known) = self.known.borrow().get(&block) {
+            return Rc::clone(known);
+        }
+        let found: Rc<[Control]> = self.find_controls(block).into();
+        self.known.borrow_mut().insert(block, Rc::clone(&found));
+        found
+    }
+
+    fn find_controls(&self, block: u32) -> Vec<Control> {
+        let mut out: Vec<Control> = Vec::new();
+        let mut stack = vec![block];
+        let mut seen = rustc_hash::FxHashSet::default();
+        seen.insert(block);
+        while let Some(b) = stack.pop() {
+            for &control in &self.controls[b as usize] {
+                out.push(control);
+                if seen.insert(control.block) {
+                    stack.push(control.block);
+                }
+            }
+            if out.len() > 400 {
+                break;
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+}
+
+fn reverse_post_order(succs: &[Vec<Edge>]) -> (Vec<u32>, bool) {
+    let n = succs.len();
+    let mut state = vec![0u8; n];
+    let mut order = Vec::with_capacity(n);
+    let mut has_loop = false;
+    let mut stack: Vec<(u32, usize)> = Vec::new();
+    if n > 0 {
+        stack.push((0, 0));
+        state[0] = 1;
+    }
+    while let Some((b, i)) = stack.pop() {
+        if let Some(edge) = succs[b as usize].get(i) {
+            stack.push((b, i + 1));
+            let to = edge.to.0;
+            match state[to as usize] {
+                0 => {
+                    state[to as usize] = 1;
+                    stack.push((to, 0));
+                }
+                1 => has_loop = true,
+                _ => {}
+            }
+        } else {
+            state[b as usize] = 2;
+            order.push(b);
+        }
+    }
+    order.reverse();
+    (order, has_loop)
+}
+
+fn post_order_from(root: u32, succs: &[Vec<Edge>]) -> Vec<u32> {
+    let mut seen = vec![false; succs.len()];
+    let mut order = Vec::new();
+    let mut stack = vec![(root, 0usize)];
+    seen[root as usize] = true;
+    while let Some((b, i)) = stack.pop() {
+        if let Some(edge) = succs[b as usize].get(i) {
+            stack.push((b, i + 1));
+            if !seen[edge.to.0 as usize] {
+                seen[edge.to.0 as usize] = true;
+                stack.push((edge.to.0, 0));
+            }
+        } else {
+            order.push(b);
+        }
+    }
+    order
+}
+
+fn dominators<'a>(
+    n: usize,
+    rpo: &[u32],
+    preds: impl Fn(u32) -> &'a Vec<u32>,
+) -> (Vec<u32>, Vec<u32>) {
+    dominators_from(n, 0, rpo, preds)
+}
+
+/// Cooper, Harvey and Kennedy's iteration.
+fn dominators_from<'a>(
+    n: usize,
+    root: u32,
+    rpo: &[u32],
+    preds: impl Fn(u32) -> &'a Vec<u32>,
+) -> (Vec<u32>, Vec<u32>) {
+    let mut number = vec![NONE; n];
+    for (i, &b) in rpo.iter().enumerate() {
+        number[b as usize] = i as u32;
+    }
+    let mut idom = vec![NONE; n];
+    if (root as usize) < n {
+        idom[root as usize] = root;
+    }
+    let mut changed = true;
+    let mut rounds = 0;
+    while changed && rounds < 50 {
+        changed = false;
+        rounds += 1;
+        for &b in rpo {
+            if b == root {
+                continue;
+            }
+            let mut new = NONE;
+            for &p in preds(b) {
+                if idom[p as usize] == NONE {
+                    continue;
+                }
+                new = if new == NONE {
+                    p
+                } else {
+                    intersect(&idom, &number, p, new)
+                };
+            }
+            if new != NONE && idom[b as usize] != new {
+                idom[b as usize] = new;
+                changed = true;
+            }
+        }
+    }
+    (idom, number)
+}
+
+fn intersect(idom: &[u32], number: &[u32], mut a: u32, mut b: u32) -> u32 {
+    while a != b {
+        while number[a as usize] > number[b as usize] {
+            a = idom[a as usize];
+        }
+        while number[b as usize] > number[a as usize] {
+            b = idom[b as usize];
+        }
+    }
+    a
+}

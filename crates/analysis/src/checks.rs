@@ -1,0 +1,43 @@
+//! Flaws that are not windows: each check looks at the whole program once,
+//! when all summaries are there, and adds what it finds to the defects.
+//!
+//! One file per check, one line each below.
+
+mod blind_update;
+mod broken_lock;
+mod close_race;
+mod code;
+mod flow;
+mod leases;
+mod lock_table;
+mod multi_step;
+mod no_limit;
+mod partial_init;
+mod retry;
+mod sends;
+mod shared_server;
+mod transactions;
+
+use crate::context::Context;
+
+type Check = fn(&mut Context<'_, '_>, &[Vec<u32>]);
+
+const CHECKS: &[Check] = &[
+    blind_update::check,
+    broken_lock::check,
+    close_race::check,
+    leases::check,
+    multi_step::check,
+    no_limit::check,
+    partial_init::check,
+    retry::check,
+    sends::check,
+    shared_server::check,
+];
+
+pub(crate) fn run(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
+    crate::reach::class_entries(cx);
+    for check in CHECKS {
+        check(cx, edges);
+    }
+}

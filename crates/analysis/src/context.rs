@@ -1,0 +1,498 @@
+//! What the passes over functions share: tables about the whole program.
+
+use std::rc::Rc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use toctou_core::finding::{EntryKind, ResourceKind};
+use toctou_core::ir::{BinOp, Cell, FuncId, FuncKind, Function, Key, Literal, Op, Program, Var};
+use toctou_core::{FileRole, Name, Names, Span};
+
+use crate::entity::{Entities, Entity, EntityId, GLOBAL};
+use crate::library::Library;
+use crate::linkage::{Binding, Linkage};
+use crate::points_to::PointsTo;
+use crate::summary::Summary;
+use crate::sym::{Sym, SymKind, Syms};
+
+/// A handler that was registered somewhere.
+#[derive(Clone, Debug)]
+pub struct FoundEntry {
+    pub kind: EntryKind,
+    pub name: Option<String>,
+    pub handler: FuncId,
+    /// Where it is registered.
+    pub func: FuncId,
+    pub span: Span,
+    pub dispatches: bool,
+}
+
+/// A flaw that is not a window: found while looking at a function, or by a
+/// check over the whole program (`checks`).
+#[derive(Clone, Debug)]
+pub struct FoundDefect {
+    pub kind: DefectKind,
+    pub func: FuncId,
+    pub span: Span,
+    /// The step before it that it goes with: the check, the first write, the opening.
+    pub first: Option<(FuncId, Span)>,
+    pub key: Sym,
+    pub resource: ResourceKind,
+    /// Who is on the other side: calls in this process, other processes.
+    pub in_process: bool,
+    pub cross_process: bool,
+    /// Rests on a method's name alone.
+    pub duck: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum DefectKind {
+    /// A promise chain: one rejection makes every later one fail.
+    PoisonedChain,
+    /// A lock is taken, and an exception skips the release.
+    NotReleased,
+    /// A hand-made lock lets two in.
+    LetsTwoIn,
+    /// Entries of a live lock or limiter are dropped.
+    DropsLive,
+    /// A lock with a time to live over work without a bound.
+    LeaseInUse,
+    /// Closed is tested and work is begun, not in one step with closing.
+    CloseRace,
+    /// Opened in a sequence; a later failure leaks the earlier ones.
+    PartialInit,
+    /// A retry that never gives up.
+    RetryForever,
+    /// A retry that does not spread.
+    RetryInStep,
+    /// One server or transport for many HTTP clients.
+    SharedServer,
+    /// Something costly is reached, and nothing bounds one caller.
+    NoLimit,
+    /// Writes that belong together, with nothing that holds them together.
+    MultiStep,
+    /// Writes under one key in several tables: they may belong together.
+    RelatedSteps,
+    /// Something that cannot be taken back is sent without an idempotency key.
+    SendTwice,
+    /// A record that others read and write back is overwritten blindly.
+    BlindUpdate,
+}
+
+pub struct Context<'a, 'm> {
+    pub program: &'a Program,
+    pub names: Names,
+    pub entities: Entities,
+    pub linkage: Linkage,
+    pub library: Library<'m>,
+    pub points_to: PointsTo,
+    pub syms: Syms,
+    pub summaries: Vec<Option<Rc<Summary>>>,
+    /// Fields that somebody sets after construction.
+    pub mutable_fields: FxHashSet<Name>,
+    /// Variables and fields whose content is changed in place, somewhere.
+    pub changed_cells: FxHashSet<Cell>,
+    pub changed_fields: FxHashSet<Name>,
+    /// Fields that are counted up.
+    pub counted_fields: FxHashSet<Name>,
+    /// Fields and variables whose entries somebody sets.
+    pub indexed_fields: FxHashSet<Name>,
+    pub indexed_cells: FxHashSet<Cell>,
+    /// Variables that another function than their own sets.
+    pub mutable_cells: FxHashSet<Cell>,
+    /// Captured variables that hold a parameter, and which.
+    pub param_cells: FxHashMap<Cell, u32>,
+    /// How often a variable is set, and the register and function of the last time.
+    stores: FxHashMap<Cell, (u32, FuncId, Var)>,
+    /// The one instruction that defines a register, for functions that were asked about.
+    defs: FxHashMap<FuncId, Definitions>,
+    constants: FxHashMap<Cell, Option<Sym>>,
+    /// Arguments that the object in a variable or field was made with.
+    pub made_with: FxHashMap<Cell, Vec<Sym>>,
+    pub field_made_with: FxHashMap<Name, Vec<Sym>>,
+    pub entries: Vec<FoundEntry>,
+    pub defects: Vec<FoundDefect>,
+    /// Functions that product code was seen to call.
+    pub entered: FxHashSet<FuncId>,
+    /// Column sets that cannot be there twice, by table.
+    pub unique: FxHashMap<String, Vec<Vec<String>>>,
+    pub unknown_calls: FxHashMap<String, u32>,
+    literal_names: Option<FxHashMap<FuncId, Name>>,
+    pub words: Words,
+}
+
+/// Names that the analysis itself looks at.
+pub struct Words {
+    pub length: Name,
+    pub size: Name,
+    pub name: Name,
+    pub then: Name,
+    pub catch: Name,
+    pub finally: Name,
+    pub op: Name,
+    pub release: [Name; 6],
+    pub promise: EntityId,
+    /// Fields that only wrap what was read: `rows`, `data`.
+    pub wrappers: FxHashSet<Name>,
+}
+
+impl<'a, 'm> Context<'a, 'm> {
+    pub fn new(program: &'a Program, models: &'m toctou_models::Models) -> Self {
+        let mut names = program.names.clone();
+        let mut entities = Entities::default();
+        let linkage = Linkage::new(program, &mut names, &mut entities);
+        let mut library = Library::new(models);
+        let points_to = PointsTo::solve(&mut crate::points_to::Env {
+            program,
+            names: &mut names,
+            entities: &mut entities,
+            linkage: &linkage,
+            library: &mut library,
+        });
+        let global = names.intern(GLOBAL);
+        let promise_name = names.intern("Promise");
+        let words = Words {
+            length: names.intern("length"),
+            size: names.intern("size"),
+            name: names.intern("name"),
+            then: names.intern("then"),
+            catch: names.intern("catch"),
+            finally: names.intern("finally"),
+            op: names.intern("<op>"),
+            release: [
+                "release",
+                "unlock",
+                "dispose",
+                "close",
+                "free",
+                "releaseLock",
+            ]
+            .map(|w| names.intern(w)),
+            wrappers: [
+                "rows", "row", "data", "result", "results", "value", "values", "items", "length",
+                "size", "0", "docs", "rowCount", "count", "changes", "error", "body",
+            ]
+            .map(|w| names.intern(w))
+            .into_iter()
+            .collect(),
+            promise: entities.make(Entity {
+                module: global,
+                path: promise_name,
+                instance: true,
+            }),
+        };
+        let mut cx = Self {
+            program,
+            names,
+            entities,
+            linkage,
+            library,
+            points_to,
+            syms: Syms::default(),
+            summaries: vec![None; program.functions.len()],
+            mutable_fields: FxHashSet::default(),
+            changed_cells: FxHashSet::default(),
+            changed_fields: FxHashSet::default(),
+            counted_fields: FxHashSet::default(),
+            indexed_fields: FxHashSet::default(),
+            indexed_cells: FxHashSet::default(),
+            mutable_cells: FxHashSet::default(),
+            param_cells: FxHashMap::default(),
+            stores: FxHashMap::default(),
+            defs: FxHashMap::default(),
+            constants: FxHashMap::default(),
+            made_with: FxHashMap::default(),
+            field_made_with: FxHashMap::default(),
+            entries: Vec::new(),
+            defects: Vec::new(),
+            entered: FxHashSet::default(),
+            unique: FxHashMap::default(),
+            unknown_calls: FxHashMap::default(),
+            literal_names: None,
+            words,
+        };
+        cx.collect();
+        cx
+    }
+
+    /// Who sets what, anywhere.
+    fn collect(&mut self) {
+        let mut made: Vec<(Result<Cell, Name>, FuncId, Vec<Var>)> = Vec::new();
+        for (f, function) in self.program.functions.iter().enumerate() {
+            let id = FuncId(f as u32);
+            if self.program.file_of(id).role == FileRole::Test {
+                continue;
+            }
+            let building = matches!(function.kind, FuncKind::Constructor | FuncKind::ModuleInit);
+            let mut bases: FxHashMap<Var, Result<Cell, Name>> = FxHashMap::default();
+            let mut news: FxHashMap<Var, Vec<Var>> = FxHashMap::default();
+            let mut sums: FxHashSet<Var> = FxHashSet::default();
+            for inst in function.blocks.iter().flat_map(|b| &b.insts) {
+                match &inst.op {
+                    Op::Binary {
+                        dst,
+                        op: BinOp::Add | BinOp::Arith,
+                        ..
+                    } => {
+                        sums.insert(*dst);
+                    }
+                    Op::LoadVar { dst, cell } => {
+                        bases.insert(*dst, Ok(*cell));
+                    }
+                    Op::GetField { dst, field, .. } => {
+                        bases.insert(*dst, Err(*field));
+                    }
+                    Op::StoreVar { cell, value } => {
+                        let store = self.stores.entry(*cell).or_insert((0, id, *value));
+                        *store = (store.0 + 1, id, *value);
+                        if cell.owner != id {
+                            self.mutable_cells.insert(*cell);
+                        }
+                        if cell.owner == id
+                            && let Some(i) = function.params.iter().position(|p| p == value)
+                        {
+                            self.param_cells.insert(*cell, i as u32);
+                        }
+                        if let Some(args) = news.get(value) {
+                            made.push((Ok(*cell), id, args.clone()));
+                        }
+                    }
+                    Op::SetField { field, value, .. } => {
+                        if sums.contains(value) {
+                            self.counted_fields.insert(*field);
+                        }
+                        if !building {
+                            self.mutable_fields.insert(*field);
+                        }
+                        if let Some(args) = news.get(value) {
+                            made.push((Err(*field), id, args.clone()));
+                        }
+                    }
+                    Op::Delete { key: Ok(field), .. } => {
+                        self.mutable_fields.insert(*field);
+                    }
+                    Op::SetIndex { obj, .. } | Op::Delete { obj, key: Err(_) } => {
+                        match bases.get(obj) {
+                            Some(Ok(cell)) => {
+                                self.indexed_cells.insert(*cell);
+                            }
+                            Some(Err(field)) => {
+                                self.indexed_fields.insert(*field);
+                            }
+                            None => {}
+                        }
+                    }
+                    Op::Call { dst, args, .. } => {
+                        news.insert(*dst, args.iter().map(|a| a.value).collect());
+                    }
+                    _ => {}
+                }
+            }
+        }
+        // A parameter that is set again is a variable like others.
+        self.param_cells
+            .retain(|cell, _| self.stores.get(cell).is_some_and(|s| s.0 == 1));
+        for (what, f, args) in made {
+            let values: Vec<Sym> = args.iter().map(|v| self.constant_var(f, *v, 0)).collect();
+            match what {
+                Ok(cell) => {
+                    self.made_with.entry(cell).or_insert(values);
+                }
+                Err(field) => {
+                    self.field_made_with.entry(field).or_insert(values);
+                }
+            }
+        }
+    }
+
+    /// The value of a variable that is set once, if that is a constant, a
+    /// function, a class, or something of a library.
+    pub fn constant(&mut self, cell: Cell) -> Option<Sym> {
+        self.constant_cell(cell, 0)
+    }
+
+    fn constant_cell(&mut self, cell: Cell, depth: u32) -> Option<Sym> {
+        if let Some(&known) = self.constants.get(&cell) {
+            return known;
+        }
+        if depth > 8 {
+            return None;
+        }
+        self.constants.insert(cell, None);
+        let value = match self.linkage.imported.get(&cell).copied() {
+            Some(Binding::Ext(e)) => Some(self.syms.make(SymKind::Ext(e))),
+            Some(Binding::Namespace(m)) => Some(self.syms.make(SymKind::Namespace(m))),
+            Some(Binding::Cell(c)) => Some(match self.constant_cell(c, depth + 1) {
+                Some(sym) => sym,
+                None => self.syms.make(SymKind::Cell(c)),
+            }),
+            None => self.stored_once(cell, depth),
+        };
+        self.constants.insert(cell, value);
+        value
+    }
+
+    fn stored_once(&mut self, cell: Cell, depth: u32) -> Option<Sym> {
+        let (1, func, value) = *self.stores.get(&cell)? else {
+            return None;
+        };
+        let sym = self.constant_var(func, value, depth + 1);
+        match self.syms.kind(sym) {
+            SymKind::Str(_)
+            | SymKind::Num(_)
+            | SymKind::Func(_)
+            | SymKind::Class(_)
+            | SymKind::Ext(_)
+            | SymKind::Namespace(_) => Some(sym),
+            // Another variable's constant value, under a second name.
+            SymKind::Cell(other) if *other != cell => Some(sym),
+            _ => None,
+        }
+    }
+
+    /// A register's value as far as it is constant; `Null` where it is not.
+    fn constant_var(&mut self, f: FuncId, var: Var, depth: u32) -> Sym {
+        if depth > 8 {
+            return self.syms.null();
+        }
+        let program = self.program;
+        let function = program.function(f);
+        let defs = Rc::clone(self.defs.entry(f).or_insert_with(|| definitions(function)));
+        let Some(Some((block, inst))) = defs.get(var.0 as usize).copied() else {
+            return self.syms.null();
+        };
+        let def = &function.blocks[block as usize].insts[inst as usize];
+        let kind = match &def.op {
+            Op::Const {
+                value: Literal::Str(n),
+                ..
+            } => SymKind::Str(*n),
+            Op::Const {
+                value: Literal::Num(n),
+                ..
+            } => SymKind::Num(*n),
+            Op::Const {
+                value: Literal::Bool(b),
+                ..
+            } => SymKind::Bool(*b),
+            Op::Func { func, .. } => SymKind::Func(*func),
+            Op::Class { class, .. } => SymKind::Class(*class),
+            Op::Copy { src, .. } => return self.constant_var(f, *src, depth + 1),
+            Op::LoadVar { cell, .. } => {
+                return self
+                    .constant_cell(*cell, depth + 1)
+                    .unwrap_or_else(|| self.syms.null());
+            }
+            Op::Global { name, .. } => {
+                let module = self.names.intern(GLOBAL);
+                SymKind::Ext(self.entities.make(Entity {
+                    module,
+                    path: *name,
+                    instance: false,
+                }))
+            }
+            Op::GetField { obj, field, .. } => {
+                let base = self.constant_var(f, *obj, depth + 1);
+                return self
+                    .member(base, *field)
+                    .unwrap_or_else(|| self.syms.null());
+            }
+            Op::Object { fields, .. } => {
+                let mut out = Vec::new();
+                for (key, value) in fields {
+                    if let Key::Name(name) = key {
+                        out.push((*name, self.constant_var(f, *value, depth + 1)));
+                    }
+                }
+                SymKind::Object(out.into())
+            }
+            _ => SymKind::Null,
+        };
+        self.syms.make(kind)
+    }
+
+    /// Where a variable is set, if it is in one place only, and to what.
+    pub fn only_store(&self, cell: Cell) -> Option<(FuncId, Var)> {
+        match self.stores.get(&cell)? {
+            (1, f, v) => Some((*f, *v)),
+            _ => None,
+        }
+    }
+
+    /// The one instruction that gives a register its value.
+    pub fn definition(&mut self, f: FuncId, var: Var) -> Option<&'a toctou_core::ir::Inst> {
+        let function = self.program.function(f);
+        let defs = self.defs.entry(f).or_insert_with(|| definitions(function));
+        let (block, inst) = defs.get(var.0 as usize).copied()??;
+        Some(&function.blocks[block as usize].insts[inst as usize])
+    }
+
+    /// `base.field` where the base is a module or a library's thing.
+    pub fn member(&mut self, base: Sym, field: Name) -> Option<Sym> {
+        match *self.syms.kind(base) {
+            SymKind::Ext(e) => {
+                let member = self.entities.member(e, field, &mut self.names)?;
+                Some(self.syms.make(SymKind::Ext(member)))
+            }
+            SymKind::Namespace(m) => {
+                match self.linkage.export(
+                    self.program,
+                    m,
+                    field,
+                    &mut self.names,
+                    &mut self.entities,
+                    0,
+                )? {
+                    Binding::Cell(cell) => Some(match self.constant(cell) {
+                        Some(sym) => sym,
+                        None => self.syms.make(SymKind::Cell(cell)),
+                    }),
+                    Binding::Namespace(m) => Some(self.syms.make(SymKind::Namespace(m))),
+                    Binding::Ext(e) => Some(self.syms.make(SymKind::Ext(e))),
+                }
+            }
+            SymKind::Object(_) => Some(self.syms.field(base, field)),
+            _ => None,
+        }
+    }
+
+    pub fn is_module_cell(&self, cell: Cell) -> bool {
+        self.program.function(cell.owner).kind == FuncKind::ModuleInit
+    }
+
+    /// The `name` of the object literal that a function is a field of.
+    pub fn literal_name(&mut self, f: FuncId) -> Option<String> {
+        if self.literal_names.is_none() {
+            self.literal_names = Some(self.points_to.literal_names(self.program, self.words.name));
+        }
+        let name = self.literal_names.as_ref()?.get(&f)?;
+        Some(self.names.text(*name).to_owned())
+    }
+
+    /// Is the thing that a place in memory hangs from possibly somebody else's too?
+    pub fn may_be_shared(&self, place: Sym) -> bool {
+        matches!(
+            self.syms.kind(self.syms.root(place)),
+            SymKind::This | SymKind::Param(_) | SymKind::Cell(_) | SymKind::VarLoc(_)
+        )
+    }
+}
+
+/// Block and instruction that define each register, if there is only one.
+type Definitions = Rc<[Option<(u32, u32)>]>;
+
+/// Where each register is defined, if it is in one place only.
+fn definitions(function: &Function) -> Definitions {
+    let mut defs = vec![None; function.vars.len()];
+    let mut seen = vec![false; function.vars.len()];
+    for (b, block) in function.blocks.iter().enumerate() {
+        for (i, inst) in block.insts.iter().enumerate() {
+            if let Some(dst) = inst.op.dst()
+                && let Some(slot) = defs.get_mut(dst.0 as usize)
+            {
+                *slot = (!seen[dst.0 as usize]).then_some((b as u32, i as u32));
+                seen[dst.0 as usize] = true;
+            }
+        }
+    }
+    defs.into()
+}

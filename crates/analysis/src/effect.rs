@@ -1,0 +1,443 @@
+//! What functions do to shared things: events, their places, and what they
+//! depend on.
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+use toctou_core::finding::ResourceKind;
+use toctou_core::ir::FuncId;
+use toctou_core::{Name, Span};
+use toctou_models::{LockScope, Mode};
+
+use crate::sym::{Site, Sym};
+
+/// Where a value comes from, in the terms of one function.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Source {
+    /// An event of the function (index into its events).
+    Event(u32),
+    Param(u32),
+    /// A captured variable, by its number: the function that declares it knows more.
+    Cell(u32),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Dep {
+    pub source: Source,
+    /// Which attribute of what was read: the first field that was taken.
+    pub attr: Option<Name>,
+    /// It came by way of a place in memory that others see as well.
+    pub shared: bool,
+    /// Not the value itself came from there: which of several values it is did.
+    pub implicit: bool,
+}
+
+impl Dep {
+    pub fn on(source: Source) -> Self {
+        Self {
+            source,
+            attr: None,
+            shared: false,
+            implicit: false,
+        }
+    }
+}
+
+impl Dep {
+    /// In one word, ordered by source: parameters, variables, events.
+    fn pack(self) -> u64 {
+        let (kind, index) = match self.source {
+            Source::Param(i) => (0, i),
+            Source::Cell(i) => (1, i),
+            Source::Event(i) => (2, i),
+        };
+        let attr = self.attr.map_or(0, |n| n.0.wrapping_add(1));
+        (kind << 62)
+            | (u64::from(index & 0x0fff_ffff) << 34)
+            | (u64::from(attr) << 2)
+            | (u64::from(self.implicit) << 1)
+            | u64::from(self.shared)
+    }
+
+    fn unpack(word: u64) -> Self {
+        let index = (word >> 34) as u32 & 0x0fff_ffff;
+        Self {
+            source: match word >> 62 {
+                0 => Source::Param(index),
+                1 => Source::Cell(index),
+                _ => Source::Event(index),
+            },
+            attr: ((word >> 2) as u32).checked_sub(1).map(Name),
+            implicit: word & 2 == 2,
+            shared: word & 1 == 1,
+        }
+    }
+}
+
+/// A small sorted set.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Deps(SmallVec<[u64; 4]>);
+
+impl std::fmt::Debug for Deps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// A value that depends on more than this many things depends on everything:
+/// more does not change an answer, and time must stay linear.
+const MAX_DEPS: usize = 48;
+
+impl Deps {
+    pub fn one(dep: Dep) -> Self {
+        Self(SmallVec::from_slice(&[dep.pack()]))
+    }
+
+    pub fn event(index: u32) -> Self {
+        Self::one(Dep::on(Source::Event(index)))
+    }
+
+    pub fn insert(&mut self, dep: Dep) {
+        let word = dep.pack();
+        if let Err(at) = self.0.binary_search(&word)
+            && self.0.len() < MAX_DEPS
+        {
+            self.0.insert(at, word);
+        }
+    }
+
+    pub fn extend(&mut self, other: &Self) {
+        if other.0.is_empty() || self.0 == other.0 {
+            return;
+        }
+        if self.0.is_empty() {
+            self.0.clone_from(&other.0);
+            return;
+        }
+        let (a, b) = (&self.0, &other.0);
+        let mut merged: SmallVec<[u64; 4]> =
+            SmallVec::with_capacity((a.len() + b.len()).min(MAX_DEPS));
+        let (mut i, mut j) = (0, 0);
+        while merged.len() < MAX_DEPS {
+            let next = match (a.get(i), b.get(j)) {
+                (Some(x), Some(y)) if x == y => {
+                    i += 1;
+                    j += 1;
+                    *x
+                }
+                (Some(x), Some(y)) if x < y => {
+                    i += 1;
+                    *x
+                }
+                (_, Some(y)) => {
+                    j += 1;
+                    *y
+                }
+                (Some(x), None) => {
+                    i += 1;
+                    *x
+                }
+                (None, None) => break,
+            };
+            merged.push(next);
+        }
+        self.0 = merged;
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Dep> + '_ {
+        self.0.iter().map(|w| Dep::unpack(*w))
+    }
+
+    /// The dependencies of `value.name`. The first field that means something
+    /// is the attribute; what is taken from it later does not change that.
+    pub fn field(&self, name: Name, wrappers: &FxHashSet<Name>) -> Self {
+        if self.0.is_empty() || wrappers.contains(&name) {
+            return self.clone();
+        }
+        self.iter()
+            .map(|d| Dep {
+                attr: d.attr.or(Some(name)),
+                ..d
+            })
+            .collect()
+    }
+
+    /// The same, having passed through shared memory.
+    pub fn through_memory(&self) -> Self {
+        self.iter().map(|d| Dep { shared: true, ..d }).collect()
+    }
+
+    /// The same, for what only decides which value it is.
+    pub fn as_implicit(&self) -> Self {
+        self.iter()
+            .map(|d| Dep {
+                implicit: true,
+                ..d
+            })
+            .collect()
+    }
+
+    /// Events have other numbers now, or none (`u32::MAX`).
+    pub fn renumber(&mut self, map: &[u32]) {
+        *self = self
+            .iter()
+            .filter_map(|d| match d.source {
+                Source::Event(e) => {
+                    let new = map[e as usize];
+                    (new != u32::MAX).then_some(Dep {
+                        source: Source::Event(new),
+                        ..d
+                    })
+                }
+                _ => Some(d),
+            })
+            .collect();
+    }
+
+    pub fn events(&self) -> impl Iterator<Item = (u32, Option<Name>)> + '_ {
+        self.iter().filter_map(|d| match d.source {
+            Source::Event(e) => Some((e, d.attr)),
+            _ => None,
+        })
+    }
+
+    /// Is the event among them?
+    pub fn has_event(&self, event: u32) -> bool {
+        const SOURCE: u64 = !((1 << 34) - 1);
+        let first = Dep::on(Source::Event(event)).pack() & SOURCE;
+        let at = self.0.partition_point(|w| *w < first);
+        self.0.get(at).is_some_and(|w| w & SOURCE == first)
+    }
+}
+
+impl FromIterator<Dep> for Deps {
+    fn from_iter<T: IntoIterator<Item = Dep>>(iter: T) -> Self {
+        let mut words: SmallVec<[u64; 4]> = iter.into_iter().map(Dep::pack).collect();
+        words.sort_unstable();
+        words.dedup();
+        words.truncate(MAX_DEPS);
+        Self(words)
+    }
+}
+
+/// A position in a function.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Pos {
+    pub block: u32,
+    pub inst: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Act {
+    Read,
+    Check,
+    Resolve,
+    List,
+    Write,
+    Append,
+    Delete,
+    /// Creates what may exist already.
+    Ensure,
+    Send,
+    Use,
+    /// Something is started or connected that has to be closed again.
+    Open,
+}
+
+impl Act {
+    pub fn is_read(self) -> bool {
+        matches!(self, Self::Read | Self::Check | Self::Resolve | Self::List)
+    }
+
+    pub fn is_write(self) -> bool {
+        matches!(self, Self::Write | Self::Append | Self::Delete | Self::Send)
+    }
+}
+
+/// A thing that can be shared. For rows `key` is the table and `entry` the
+/// row's key, for memory `key` is the whole place.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Loc {
+    pub kind: ResourceKind,
+    pub key: Sym,
+    pub entry: Option<Sym>,
+}
+
+/// The calls that lead from a function to an access: outermost first, the
+/// access last.
+#[derive(Debug)]
+pub struct Frame {
+    pub func: FuncId,
+    pub span: Span,
+    pub next: Option<Rc<Frame>>,
+}
+
+pub type Trail = Rc<Frame>;
+
+impl Frame {
+    pub fn last(self: &Rc<Self>) -> &Self {
+        let mut at: &Self = self;
+        while let Some(next) = &at.next {
+            at = next;
+        }
+        at
+    }
+
+    pub fn depth(self: &Rc<Self>) -> usize {
+        let mut n = 1;
+        let mut at: &Self = self;
+        while let Some(next) = &at.next {
+            n += 1;
+            at = next;
+        }
+        n
+    }
+}
+
+/// What a statement on rows says beyond reading or writing.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// Columns selected or written.
+    pub columns: Vec<Name>,
+    /// Columns whose new value is computed from the old one by the database.
+    pub relative: Vec<Name>,
+    /// Columns that the statement itself tests, and what they are compared with.
+    pub conditions: Vec<(Name, Deps)>,
+    pub insert: bool,
+    /// FOR UPDATE.
+    pub locking: bool,
+    /// Rows that were changed come back.
+    pub returning: bool,
+    /// COUNT, MAX: about the table, not a row.
+    pub aggregate: bool,
+    /// A database constraint or clause makes a second insert fail or do nothing.
+    pub unique: bool,
+    /// The result (rows or their number) is looked at.
+    pub looked_at: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LockKind {
+    /// From a library.
+    Library,
+    /// A promise chain.
+    Chain,
+    /// A flag that is tested and set without giving way.
+    Flag,
+    /// A file that is created exclusively and removed.
+    File,
+    /// A transaction; `true` if it keeps a serial order.
+    Transaction(bool),
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Lock {
+    pub key: Sym,
+    pub scope: LockScope,
+    pub kind: LockKind,
+    pub lease: bool,
+    /// Where it is taken.
+    pub func: FuncId,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub act: Act,
+    pub mode: Mode,
+    pub loc: Loc,
+    /// What the written value depends on.
+    pub data: Deps,
+    /// What the choice of the place depends on.
+    pub key_deps: Deps,
+    /// What decides, inside callees, whether it happens at all.
+    pub ctrl: Deps,
+    pub row: Option<Rc<Row>>,
+    pub at: Pos,
+    pub trail: Trail,
+    /// Somebody else can run between the call and the access, or between the
+    /// access and the call's return.
+    pub yields_before: bool,
+    pub yields_after: bool,
+    /// Held around the access inside callees, and given back before they return.
+    pub lock: Option<Rc<Lock>>,
+    /// Comes from a callee: which call of this function.
+    pub call: Option<u32>,
+    pub duck: bool,
+    /// A constant is written (`true`, `null`).
+    pub constant: bool,
+    /// What is written was in shared memory already.
+    pub copies: bool,
+    /// All of a collection is gone through.
+    pub collection: bool,
+    /// Not visible outside this function.
+    pub local: bool,
+    /// Identity of the access, through the calls that lead to it.
+    pub site: Site,
+    /// Carries an idempotency key.
+    pub idempotent: bool,
+    /// On an error path (in a handler).
+    pub in_handler: bool,
+}
+
+/// A read and a write that trusts it, with room for somebody else between them.
+#[derive(Clone, Debug)]
+pub struct Window {
+    pub loc: Loc,
+    pub read: Trail,
+    pub write: Trail,
+    pub read_act: Act,
+    pub write_act: Act,
+    pub write_mode: Mode,
+    /// The function where read and write meet.
+    pub meet: FuncId,
+    /// Where somebody else runs, in the meeting function.
+    pub gap: Option<Span>,
+    /// The written value depends on what was read.
+    pub data: bool,
+    /// Whether the write happens depends on what was read.
+    pub tested: bool,
+    /// … by a comparison (`<`, `>=`).
+    pub compared: bool,
+    /// The place that is written depends on what was read.
+    pub keyed: bool,
+    /// Attributes of what was read that decide about the write.
+    pub checked: Vec<Name>,
+    pub read_row: Option<Rc<Row>>,
+    pub write_row: Option<Rc<Row>>,
+    pub constant: bool,
+    /// The place is emptied: `null`, `false`.
+    pub clears: bool,
+    pub in_process: bool,
+    pub cross_process: bool,
+    /// Nothing gives way between read and write: in one process it is atomic, today.
+    pub accidental: bool,
+    /// A lock that closed the window in this process only.
+    pub closed_by: Option<Rc<Lock>>,
+    /// The value came by way of memory that the process shares.
+    pub through_memory: bool,
+    /// A path was judged, then used by name.
+    pub path_check: bool,
+    /// Memory was read, and what was made of it is written to this file.
+    pub snapshot: Option<Sym>,
+    /// A lock that was held for part of it.
+    pub partial: Option<Rc<Lock>>,
+    /// Other shared things change between the read and the write.
+    pub other_writes: bool,
+    pub duck: bool,
+    /// Calls from the current function down to the meeting one, outermost first.
+    pub path: Option<Rc<Frame>>,
+    /// What the dispatcher compared the tool's name with on the way.
+    pub label: Option<Name>,
+    /// The call that contains it was not waited for.
+    pub detached: bool,
+    pub write_in_handler: bool,
+    /// The write happens where the check said yes (`true`) or no (`false`).
+    pub positive: Option<bool>,
+    pub id: Site,
+}

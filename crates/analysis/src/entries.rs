@@ -1,0 +1,182 @@
+//! Calls that register handlers: where clients get in.
+
+use crate::calls::CallView;
+use crate::context::FoundEntry;
+use crate::entity::EntityId;
+use crate::interp::Interp;
+use crate::library::EntryRule;
+use crate::sym::{Sym, SymKind};
+use std::rc::Rc;
+use toctou_core::Name;
+use toctou_core::finding::EntryKind;
+use toctou_core::ir::{CallKind, FuncId, Var};
+use toctou_models::{PlaceBase, PlaceExpr};
+
+impl Interp<'_, '_, '_> {
+    // --- entry points ---
+
+    /// Does the call register handlers? They are then not called by it.
+    pub fn register_entries(&mut self, view: &CallView<'_>, exts: &[EntityId]) -> bool {
+        let mut rules: Vec<Rc<EntryRule>> = Vec::new();
+        for &e in exts {
+            rules.extend(
+                self.cx
+                    .library
+                    .entries(e, &self.cx.entities, &self.cx.names)
+                    .iter()
+                    .cloned(),
+            );
+        }
+        if rules.is_empty()
+            && view.kind != CallKind::New
+            && let Some(method) = view.method
+        {
+            let funcs = self.cx.points_to.targets(self.id, view.number).0;
+            if funcs.is_empty() {
+                rules.extend(
+                    self.cx
+                        .library
+                        .duck_entries(method, &self.cx.names)
+                        .iter()
+                        .cloned(),
+                );
+            }
+        }
+        for rule in rules {
+            if view.args.len() < rule.min_args
+                || !rule.when.iter().all(|w| self.when_holds(w, view))
+            {
+                continue;
+            }
+            if self.register(&rule, view) {
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(crate) fn register(&mut self, rule: &EntryRule, view: &CallView<'_>) -> bool {
+        let name = rule
+            .name
+            .as_ref()
+            .and_then(|p| self.place(p, view))
+            .and_then(|s| self.entry_name(s));
+        let Some(handler) = self.place(&rule.handler, view) else {
+            return false;
+        };
+        let handlers = self.handlers(handler, &rule.handler, view);
+        let found = !handlers.is_empty();
+        for (f, own_name) in handlers {
+            let entry = FoundEntry {
+                kind: rule.kind,
+                name: name.clone().or(own_name),
+                handler: f,
+                func: self.id,
+                span: self.span,
+                dispatches: rule.dispatches,
+            };
+            self.add_entry(entry);
+        }
+        found
+    }
+
+    pub(crate) fn add_entry(&mut self, entry: FoundEntry) {
+        let same = |e: &FoundEntry| {
+            e.handler == entry.handler
+                && e.name == entry.name
+                && e.span == entry.span
+                && e.func == entry.func
+        };
+        if let Some(old) = self.cx.entries.iter_mut().rev().take(64).find(|e| same(e)) {
+            *old = entry;
+        } else {
+            self.cx.entries.push(entry);
+        }
+    }
+
+    pub(crate) fn entry_name(&self, sym: Sym) -> Option<String> {
+        self.constant_text(sym)
+    }
+
+    /// The functions at a handler's place: itself, those wrapped in a call, those in a table.
+    pub(crate) fn handlers(
+        &mut self,
+        sym: Sym,
+        place: &PlaceExpr,
+        view: &CallView<'_>,
+    ) -> Vec<(FuncId, Option<String>)> {
+        let mut out = Vec::new();
+        match self.cx.syms.kind(sym).clone() {
+            SymKind::Func(f) => out.push((f, None)),
+            // A wrapper's closure, and what it was given to wrap.
+            SymKind::Bound(f, env) => {
+                out.push((f, None));
+                for a in env.iter() {
+                    if let SymKind::Func(inner) = self.cx.syms.kind(*a) {
+                        out.push((*inner, None));
+                    }
+                }
+            }
+            // wrap(async (args) => …) by a function that we know nothing about.
+            SymKind::Call(call) => {
+                for a in &call.args {
+                    if let SymKind::Func(f) = self.cx.syms.kind(*a) {
+                        out.push((*f, None));
+                    }
+                }
+            }
+            _ => {}
+        }
+        if !out.is_empty() {
+            return out;
+        }
+        let base = match place.base {
+            PlaceBase::Arg(i) => view.arg_vars.get(i).copied(),
+            PlaceBase::Last => view.arg_vars.last().copied(),
+            _ => None,
+        };
+        let Some(var) = base else { return out };
+        if place.fields.is_empty() {
+            let funcs: Vec<FuncId> = self.cx.points_to.functions(self.id, var).collect();
+            for f in funcs {
+                let name = self.cx.literal_name(f);
+                out.push((f, name));
+            }
+            return out;
+        }
+        let path: Vec<Name> = place
+            .fields
+            .iter()
+            .map(|f| self.cx.names.intern(f))
+            .collect();
+        for (_, f) in self.cx.points_to.field_functions(self.id, var, &path) {
+            let name = self.cx.literal_name(f);
+            out.push((f, name));
+        }
+        out
+    }
+
+    /// A function that something else calls, some time, any number of times.
+    pub(crate) fn later(&mut self, callee: Sym, var: Option<Var>, view: &CallView<'_>) {
+        let mut funcs: Vec<FuncId> = Vec::new();
+        match self.cx.syms.kind(callee) {
+            SymKind::Func(f) | SymKind::Bound(f, _) => funcs.push(*f),
+            _ => {
+                if let Some(v) = var {
+                    funcs.extend(self.cx.points_to.functions(self.id, v));
+                }
+            }
+        }
+        let name = view.method.map(|m| self.cx.names.text(m).to_owned());
+        for f in funcs {
+            self.add_entry(FoundEntry {
+                kind: EntryKind::Timer,
+                name: name.clone(),
+                handler: f,
+                func: self.id,
+                span: self.span,
+                dispatches: false,
+            });
+        }
+    }
+}

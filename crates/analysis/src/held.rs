@@ -1,0 +1,433 @@
+//! Locks that are surely held, and where; and locks that are not given back.
+//!
+//! A forward analysis over the control flow: a lock counts at a place only if
+//! every way to it holds it. Hand-made locks (flags, promise chains, lock files)
+//! come in as acquisitions like those of a library.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use toctou_core::Span;
+use toctou_core::finding::ResourceKind;
+use toctou_core::ir::Term;
+use toctou_models::LockScope;
+
+use crate::context::{DefectKind, FoundDefect};
+use crate::effect::{Act, Loc, Lock, LockKind, Pos, Window};
+use crate::interp::{Acquire, Interp, Release};
+use crate::sym::{self, Sym, SymKind};
+
+/// Locks of one function are a set of bits.
+pub(crate) const MAX_ACQUIRES: usize = 64;
+
+/// Which locks are surely held where.
+pub(crate) struct Held {
+    pub(crate) at_entry: Vec<u64>,
+    /// Bits taken and given back, by position, in order.
+    pub(crate) changes: FxHashMap<Pos, (u64, u64)>,
+    pub(crate) any: bool,
+}
+
+impl Held {
+    pub(crate) fn new(interp: &Interp<'_, '_, '_>) -> Self {
+        let n = interp.function.blocks.len();
+        let any = !interp.acquires.is_empty();
+        let mut held = Self {
+            at_entry: vec![u64::MAX; n],
+            changes: FxHashMap::default(),
+            any,
+        };
+        if !any {
+            held.at_entry = Vec::new();
+            return held;
+        }
+        let mut if_true: Vec<(Sym, u64)> = Vec::new();
+        for (i, a) in interp.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+            if a.if_true {
+                if let Some(handle) = a.handle {
+                    if_true.push((handle, 1 << i));
+                }
+            } else {
+                held.changes.entry(a.at).or_default().0 |= 1 << i;
+            }
+        }
+        for (at, release) in &interp.releases {
+            let mut bits = 0;
+            for (i, a) in interp.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+                if is_release(a, release) {
+                    bits |= 1 << i;
+                }
+            }
+            held.changes.entry(*at).or_default().1 |= bits;
+        }
+        // Removing the lock file gives the lock back.
+        for e in &interp.events {
+            if e.act == Act::Delete && e.loc.kind == ResourceKind::File {
+                for (i, a) in interp.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+                    if a.lock.kind == LockKind::File && a.lock.key == e.loc.key {
+                        held.changes.entry(e.at).or_default().1 |= 1 << i;
+                    }
+                }
+            }
+        }
+        held.flow(interp, &if_true);
+        held
+    }
+
+    pub(crate) fn flow(&mut self, interp: &Interp<'_, '_, '_>, if_true: &[(Sym, u64)]) {
+        let blocks = &interp.function.blocks;
+        if blocks.is_empty() {
+            return;
+        }
+        self.at_entry[0] = 0;
+        let mut work: VecDeque<u32> = interp.cfg.rpo.iter().copied().collect();
+        let mut queued: FxHashSet<u32> = work.iter().copied().collect();
+        let mut budget = blocks.len() * 70 + 1000;
+        while let Some(b) = work.pop_front() {
+            queued.remove(&b);
+            budget -= 1;
+            if budget == 0 {
+                // Give up on the safe side: nothing is held.
+                self.at_entry.iter_mut().for_each(|h| *h = 0);
+                return;
+            }
+            if self.at_entry[b as usize] == u64::MAX && b != 0 {
+                continue;
+            }
+            let mut state = self.at_entry[b as usize];
+            let mut thrown = state;
+            for i in 0..blocks[b as usize].insts.len() {
+                let at = Pos {
+                    block: b,
+                    inst: i as u32,
+                };
+                if let Some((take, give)) = self.changes.get(&at) {
+                    state = (state & !give) | take;
+                    // A failed acquisition took nothing; a failed release is taken as done.
+                    thrown &= state | take;
+                    thrown &= !give;
+                }
+                thrown &= state;
+            }
+            for edge in &interp.cfg.succs[b as usize] {
+                let mut out = if edge.kind == crate::cfg::EdgeKind::Handler {
+                    thrown
+                } else {
+                    state
+                };
+                if let Term::Branch { cond, .. } = blocks[b as usize].term {
+                    let (sym, positive) = match interp.cx.syms.kind(interp.val(cond)) {
+                        SymKind::Not(inner) => (*inner, false),
+                        _ => (interp.val(cond), true),
+                    };
+                    let taken = match edge.kind {
+                        crate::cfg::EdgeKind::Then => positive,
+                        crate::cfg::EdgeKind::Otherwise => !positive,
+                        _ => false,
+                    };
+                    for (handle, bits) in if_true {
+                        if taken && *handle == sym {
+                            out |= bits;
+                        }
+                    }
+                }
+                let to = edge.to.0 as usize;
+                let mut new = self.at_entry[to] & out;
+                // A lock that is sought in a loop, which gives up by failing,
+                // is held after the loop although the last round may have ended.
+                new |= self.sought_in_loop(interp, b, edge.to.0, out, self.at_entry[to]);
+                if new != self.at_entry[to] {
+                    self.at_entry[to] = new;
+                    if queued.insert(edge.to.0) {
+                        work.push_back(edge.to.0);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Bits of file locks that one way into `to` holds and the other, the
+    /// exhausted loop's, does not.
+    pub(crate) fn sought_in_loop(
+        &self,
+        interp: &Interp<'_, '_, '_>,
+        from: u32,
+        to: u32,
+        out: u64,
+        before: u64,
+    ) -> u64 {
+        if before == u64::MAX {
+            return 0;
+        }
+        let differing = (out | before) & !(out & before);
+        if differing == 0 {
+            return 0;
+        }
+        let mut keep = 0;
+        for (i, a) in interp.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+            let bit = 1 << i;
+            if differing & bit == 0 || a.lock.kind != LockKind::File {
+                continue;
+            }
+            // The acquisition stands in a loop whose head leads here when it is exhausted.
+            let in_loop = |head: u32| {
+                interp.cfg.dominates(head, a.at.block)
+                    && interp.cfg.preds[head as usize]
+                        .iter()
+                        .any(|p| interp.cfg.dominates(head, *p))
+            };
+            let exhausted = if out & bit == 0 {
+                in_loop(from)
+            } else {
+                interp.cfg.preds[to as usize]
+                    .iter()
+                    .any(|p| *p != from && in_loop(*p))
+            };
+            let gives_up = interp
+                .function
+                .blocks
+                .iter()
+                .any(|b| matches!(b.term, Term::Throw(_)));
+            if exhausted && gives_up {
+                keep |= bit;
+            }
+        }
+        keep
+    }
+
+    /// Held when the instruction at `at` runs.
+    pub(crate) fn at(&self, at: Pos) -> u64 {
+        if !self.any {
+            return 0;
+        }
+        let mut state = self.at_entry[at.block as usize];
+        if state == u64::MAX {
+            return 0;
+        }
+        for i in 0..at.inst {
+            if let Some((take, give)) = self.changes.get(&Pos {
+                block: at.block,
+                inst: i,
+            }) {
+                state = (state & !give) | take;
+            }
+        }
+        state
+    }
+
+    pub(crate) fn at_end(&self, block: u32, insts: usize) -> u64 {
+        self.at(Pos {
+            block,
+            inst: insts as u32,
+        })
+    }
+
+    pub(crate) fn given_back(&self, at: Pos) -> u64 {
+        self.changes.get(&at).map_or(0, |c| c.1)
+    }
+}
+
+pub(crate) fn is_release(a: &Acquire, release: &Release) -> bool {
+    match release {
+        Release::Handle(h) => a.handle == Some(*h),
+        Release::Key(k) => a.lock.key == *k,
+        Release::Transaction => {
+            matches!(a.lock.kind, LockKind::Transaction(_))
+                || (a.lock.kind == LockKind::Library && a.handle.is_none())
+        }
+    }
+}
+
+impl Interp<'_, '_, '_> {
+    /// A flag that is tested and then set without giving way is a lock until it is cleared.
+    pub(crate) fn flag_locks(&mut self) {
+        let mut found: Vec<(Pos, Loc, Span, Vec<Pos>)> = Vec::new();
+        for (w, e) in self.events.iter().enumerate() {
+            let sets = e.loc.kind == ResourceKind::Memory
+                && e.act == Act::Write
+                && !e.idempotent
+                && e.call.is_none();
+            if !sets {
+                continue;
+            }
+            let tested = e.ctrl.events().any(|(r, _)| {
+                let read = &self.events[r as usize];
+                read.loc == e.loc && {
+                    let walk = self.walk(r as usize, w);
+                    walk.reached && !walk.yielded
+                }
+            });
+            let cleared: Vec<Pos> = self
+                .events
+                .iter()
+                .filter(|c| c.loc == e.loc && c.act == Act::Write && c.idempotent)
+                .map(|c| c.at)
+                .collect();
+            if tested && !cleared.is_empty() {
+                found.push((e.at, e.loc, e.trail.span, cleared));
+            }
+        }
+        for (at, loc, span, cleared) in found {
+            let handle = self.cx.syms.make(SymKind::Handle(sym::through(
+                self.site(),
+                u64::from(at.block) << 20 | u64::from(at.inst),
+            )));
+            self.acquires.push(Acquire {
+                at,
+                lock: Rc::new(Lock {
+                    key: loc.key,
+                    scope: LockScope::Process,
+                    kind: LockKind::Flag,
+                    lease: false,
+                    func: self.id,
+                    span,
+                }),
+                handle: Some(handle),
+                if_true: false,
+            });
+            for c in cleared {
+                self.releases.push((c, Release::Handle(handle)));
+            }
+        }
+    }
+
+    pub(crate) fn lock_defects(&mut self, held: &Held) {
+        for (span, key) in std::mem::take(&mut self.chain_poison) {
+            // The new tail is the one to mend, where it is stored by a statement of its own.
+            let stored = self
+                .events
+                .iter()
+                .find(|e| e.act == Act::Write && e.loc.key == key);
+            let span = stored.map_or(span, |e| e.trail.span);
+            self.lock_defect(DefectKind::PoisonedChain, span, key);
+        }
+        if !held.any {
+            return;
+        }
+        let mut found = Vec::new();
+        for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+            let bit = 1u64 << i;
+            if a.if_true || matches!(a.lock.kind, LockKind::Transaction(_) | LockKind::Flag) {
+                continue;
+            }
+            let released = self.releases.iter().any(|(_, r)| is_release(a, r))
+                || held.changes.values().any(|c| c.1 & bit != 0);
+            if !released {
+                continue;
+            }
+            // An instruction that can fail, with the lock held and nobody to give it back.
+            let mut skipped = false;
+            for (b, block) in self.function.blocks.iter().enumerate() {
+                if block.handler.is_some() {
+                    continue;
+                }
+                for (n, inst) in block.insts.iter().enumerate() {
+                    let at = Pos {
+                        block: b as u32,
+                        inst: n as u32,
+                    };
+                    let fails = matches!(inst.op, toctou_core::ir::Op::Await { .. })
+                        && self.failing.contains(&at);
+                    if fails
+                        && at > a.at
+                        && held.at(at) & bit != 0
+                        && held.given_back(at) & bit == 0
+                        && !self.is_part_of_release(at, a)
+                    {
+                        skipped = true;
+                    }
+                }
+                if matches!(block.term, Term::Throw(_))
+                    && held.at_end(b as u32, block.insts.len()) & bit != 0
+                {
+                    skipped = true;
+                }
+            }
+            if skipped {
+                found.push((a.lock.span, a.lock.key));
+            }
+        }
+        for (span, key) in found {
+            self.lock_defect(DefectKind::NotReleased, span, key);
+        }
+    }
+
+    pub(crate) fn lock_defect(&mut self, kind: DefectKind, span: Span, key: Sym) {
+        self.cx.defects.push(FoundDefect {
+            kind,
+            func: self.id,
+            span,
+            first: None,
+            key,
+            resource: ResourceKind::Lock,
+            in_process: true,
+            cross_process: false,
+            duck: false,
+        });
+    }
+
+    /// `await release()`: the wait belongs to the release; and `await` of the acquisition itself.
+    pub(crate) fn is_part_of_release(&self, at: Pos, a: &Acquire) -> bool {
+        let block = &self.function.blocks[at.block as usize];
+        let toctou_core::ir::Op::Await { src, .. } = block.insts[at.inst as usize].op else {
+            return false;
+        };
+        for (i, inst) in block.insts[..at.inst as usize].iter().enumerate() {
+            if inst.op.dst() == Some(src) {
+                let made = Pos {
+                    block: at.block,
+                    inst: i as u32,
+                };
+                return made == a.at || self.given_back_at(made) != 0;
+            }
+        }
+        Some(self.val(src)) == a.handle
+    }
+
+    pub(crate) fn given_back_at(&self, at: Pos) -> u64 {
+        if self.acquires.is_empty() {
+            return 0;
+        }
+        let mut bits = 0;
+        for (p, release) in &self.releases {
+            if *p == at {
+                for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+                    if is_release(a, release) {
+                        bits |= 1 << i;
+                    }
+                }
+            }
+        }
+        bits
+    }
+
+    /// A lock that is held from the read to the write.
+    pub(crate) fn protect(&self, window: &mut Window, lock: &Rc<Lock>) {
+        // A lock that every call makes for itself keeps nobody out.
+        if matches!(
+            self.cx.syms.kind(self.cx.syms.root(lock.key)),
+            SymKind::New(..) | SymKind::Fresh(_)
+        ) {
+            return;
+        }
+        let (process, host) = match lock.kind {
+            LockKind::Transaction(serial) => {
+                let adequate = serial || window.read_row.as_ref().is_some_and(|r| r.locking);
+                (adequate, adequate)
+            }
+            _ => (true, lock.scope == LockScope::Host),
+        };
+        if host {
+            window.in_process = false;
+            window.cross_process = false;
+            window.accidental = false;
+        } else if process {
+            if window.in_process {
+                window.closed_by = Some(Rc::clone(lock));
+            }
+            window.in_process = false;
+            window.accidental = false;
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! A callee's summary in its caller's terms: places, values and dependencies
+//! are rewritten, events and windows are put in at the call.
+
+use crate::calls::{Entry, MAX_DEPTH};
+use crate::effect::{Dep, Deps, Event, Frame, Loc, Lock, Row, Source, Window};
+use crate::interp::{InnerWindow, Interp, MAX_WINDOWS};
+use crate::summary::{Summary, SymCall};
+use crate::sym::{self, CallSym, CalleeSym, Sym, SymKind};
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+use toctou_core::finding::ResourceKind;
+use toctou_core::ir::{Cell, FuncId, FuncKind};
+
+impl<'a> Interp<'_, 'a, '_> {
+    pub(crate) fn enter_events(&mut self, summary: &Summary, inst: &mut Instance<'_>) {
+        let number = self.ordinal;
+        for (i, e) in summary.events.iter().enumerate() {
+            if e.local {
+                continue;
+            }
+            let key = self.rewrite(e.loc.key, inst);
+            let entry = e.loc.entry.map(|s| self.rewrite(s, inst));
+            let loc = Loc {
+                kind: e.loc.kind,
+                key,
+                entry,
+            };
+            if !self.is_visible(loc) {
+                // Its value may still carry what it was given.
+                let data = self.map_deps(&e.data, inst);
+                if e.act.is_write() {
+                    match e.loc.kind {
+                        ResourceKind::Memory => self.taint(key, &data),
+                        ResourceKind::File => self.file_data.entry(key).or_default().extend(&data),
+                        _ => {}
+                    }
+                }
+                continue;
+            }
+            let data = self.map_deps(&e.data, inst);
+            if e.act.is_write() {
+                match loc.kind {
+                    ResourceKind::Memory => self.taint(key, &data),
+                    ResourceKind::File => self.file_data.entry(key).or_default().extend(&data),
+                    _ => {}
+                }
+            }
+            let lock = inst.entry.locks.first().cloned().or_else(|| e.lock.clone());
+            let event = Event {
+                act: e.act,
+                mode: e.mode,
+                loc,
+                data,
+                key_deps: self.map_deps(&e.key_deps, inst),
+                ctrl: self.map_deps(&e.ctrl, inst),
+                row: e.row.as_ref().map(|r| self.map_row(r, inst)),
+                at: self.at,
+                trail: Rc::new(Frame {
+                    func: self.id,
+                    span: self.span,
+                    next: Some(Rc::clone(&e.trail)),
+                }),
+                yields_before: e.yields_before || inst.entry.yields_before,
+                yields_after: e.yields_after,
+                lock,
+                call: Some(number),
+                duck: e.duck,
+                constant: e.constant,
+                collection: e.collection,
+                copies: e.copies,
+                local: false,
+                site: sym::through(e.site, inst.site),
+                idempotent: e.idempotent,
+                in_handler: e.in_handler,
+            };
+            if e.trail.depth() > 24 {
+                continue;
+            }
+            if let Some(id) = self.push(event) {
+                inst.map[i] = id;
+            }
+        }
+        // What a container or variable was given below is known here, too.
+        for e in summary
+            .events
+            .iter()
+            .filter(|e| e.loc.kind == ResourceKind::Memory && e.act == crate::effect::Act::Write)
+        {
+            if let SymKind::VarLoc(cell) = self.cx.syms.kind(e.loc.key)
+                && cell.owner == self.id
+            {
+                self.closure_store(e, inst);
+            }
+        }
+    }
+
+    /// A closure set one of our variables: `new Promise(r => { release = r })`.
+    pub(crate) fn closure_store(&mut self, event: &Event, inst: &mut Instance<'_>) {
+        for dep in event.data.iter() {
+            if let Source::Param(i) = dep.source
+                && let Some(&arg) = inst.entry.args.get(i as usize)
+                && matches!(self.cx.syms.kind(arg), SymKind::Handle(_))
+            {
+                let list = self.stored.entry(event.loc.key).or_default();
+                if !list.contains(&arg) {
+                    list.push(arg);
+                }
+            }
+        }
+    }
+
+    /// Can anybody but this activation see the place?
+    pub fn is_visible(&self, loc: Loc) -> bool {
+        match loc.kind {
+            ResourceKind::Memory => self.cx.may_be_shared(loc.key),
+            ResourceKind::File => {
+                !self.cx.syms.is_fresh(loc.key)
+                    && !matches!(self.cx.syms.kind(loc.key), SymKind::Null | SymKind::New(..))
+            }
+            ResourceKind::Row | ResourceKind::Kv => !self.cx.syms.is_fresh(loc.key),
+            _ => true,
+        }
+    }
+
+    pub(crate) fn enter_windows(&mut self, summary: &Summary, inst: &mut Instance<'_>) {
+        for w in &summary.windows {
+            if self.windows.len() >= MAX_WINDOWS {
+                return;
+            }
+            let key = self.rewrite(w.loc.key, inst);
+            let entry = w.loc.entry.map(|s| self.rewrite(s, inst));
+            let loc = Loc {
+                kind: w.loc.kind,
+                key,
+                entry,
+            };
+            if !self.is_visible(loc) {
+                continue;
+            }
+            let depth = w.path.as_ref().map_or(0, |p| p.depth());
+            // What is atomic only by accident is worth a look near its handler.
+            let open = w.in_process || w.cross_process;
+            if depth > 16 || !open && depth > 1 {
+                continue;
+            }
+            let mut window = Window::clone(w);
+            window.loc = loc;
+            window.snapshot = window.snapshot.map(|s| self.rewrite(s, inst));
+            window.path = Some(Rc::new(Frame {
+                func: self.id,
+                span: self.span,
+                next: w.path.clone(),
+            }));
+            window.label = inst.entry.label.or(window.label);
+            window.detached |= inst.entry.detached && summary.yields;
+            self.windows.push(InnerWindow {
+                at: self.at,
+                window,
+                locks: inst.entry.locks.clone(),
+            });
+        }
+    }
+
+    pub(crate) fn enter_sym_call(&mut self, call: &SymCall, inst: &mut Instance<'_>) {
+        let callee = self.rewrite(call.callee, inst);
+        let args: Vec<Sym> = call.args.iter().map(|a| self.rewrite(*a, inst)).collect();
+        for (sym, deps) in args.iter().zip(&call.arg_deps) {
+            let deps = self.map_deps(deps, inst);
+            self.add_deps(*sym, &deps);
+        }
+        let mut locks: Vec<Rc<Lock>> = call.locks.iter().map(|l| self.map_lock(l, inst)).collect();
+        locks.extend(inst.entry.locks.iter().cloned());
+        let entry = Entry {
+            recv: None,
+            args,
+            bound: None,
+            locks,
+            yields_before: call.yields_before || inst.entry.yields_before,
+            detached: inst.entry.detached,
+            label: inst.entry.label,
+            depth: call.depth.max(inst.entry.depth) + 1,
+        };
+        if entry.depth > MAX_DEPTH {
+            return;
+        }
+        let result = self.call_back(callee, None, entry);
+        // What the callback gave back is what the call of it gave back.
+        if let Some(result) = result {
+            let deps = self.deps_of(result);
+            let args = call.args.iter().map(|a| self.rewrite(*a, inst)).collect();
+            let sym = self.cx.syms.make(SymKind::Call(Box::new(CallSym {
+                callee: CalleeSym::Value(callee),
+                recv: None,
+                args,
+            })));
+            self.add_deps(sym, &deps);
+        }
+    }
+
+    pub(crate) fn map_lock(&mut self, lock: &Rc<Lock>, inst: &mut Instance<'_>) -> Rc<Lock> {
+        let key = self.rewrite(lock.key, inst);
+        if key == lock.key {
+            return Rc::clone(lock);
+        }
+        Rc::new(Lock {
+            key,
+            ..Lock::clone(lock)
+        })
+    }
+
+    pub(crate) fn map_row(&mut self, row: &Rc<Row>, inst: &mut Instance<'_>) -> Rc<Row> {
+        if row.conditions.is_empty() {
+            return Rc::clone(row);
+        }
+        let mut new = Row::clone(row);
+        for (_, deps) in &mut new.conditions {
+            *deps = self.map_deps(deps, inst);
+        }
+        Rc::new(new)
+    }
+
+    /// A callee's dependencies in our terms.
+    pub(crate) fn map_deps(&mut self, deps: &Deps, inst: &mut Instance<'_>) -> Deps {
+        let mut out = Deps::default();
+        for dep in deps.iter() {
+            match dep.source {
+                Source::Event(i) => {
+                    let id = inst.map.get(i as usize).copied().unwrap_or(u32::MAX);
+                    if id != u32::MAX {
+                        out.insert(Dep {
+                            source: Source::Event(id),
+                            ..dep
+                        });
+                        // What a place in memory was given here, the callee read there.
+                        let event = &self.events[id as usize];
+                        if event.loc.kind == ResourceKind::Memory && event.act.is_read() {
+                            let place = event.loc.key;
+                            if let Some(given) = self.deps.get(&place) {
+                                out.extend(given);
+                            }
+                            if let Some(given) = self.below_of(place) {
+                                out.extend(given);
+                            }
+                        }
+                    }
+                }
+                Source::Param(i) => {
+                    if let Some(&arg) = inst.entry.args.get(i as usize) {
+                        let deps = match inst.arg_deps.get(&i) {
+                            Some(deps) => deps.clone(),
+                            None => {
+                                let deps = self.deps_of(arg);
+                                inst.arg_deps.insert(i, deps.clone());
+                                deps
+                            }
+                        };
+                        out.extend(&self.refine(deps, dep));
+                    }
+                }
+                Source::Cell(number) => {
+                    let known = match inst.cell_deps.get(&number) {
+                        Some(known) => known.clone(),
+                        None => {
+                            let value = self.cx.points_to.cell(number).and_then(|cell| {
+                                inst.bound_arg(cell, &self.cx.param_cells).or_else(|| {
+                                    (cell.owner == self.id).then(|| self.vals[cell.var.0 as usize])
+                                })
+                            });
+                            let deps = value.map(|sym| self.deps_of(sym));
+                            inst.cell_deps.insert(number, deps.clone());
+                            deps
+                        }
+                    };
+                    match known {
+                        Some(deps) => out.extend(&self.refine(deps, dep)),
+                        None => out.insert(dep),
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    /// What the callee did with a value of ours is true of what the value came from.
+    pub(crate) fn refine(&self, deps: Deps, dep: Dep) -> Deps {
+        let deps = match dep.attr {
+            Some(attr) => deps.field(attr, &self.cx.words.wrappers),
+            None => deps,
+        };
+        let deps = if dep.shared {
+            deps.through_memory()
+        } else {
+            deps
+        };
+        if dep.implicit {
+            deps.as_implicit()
+        } else {
+            deps
+        }
+    }
+
+    pub(crate) fn rewrite(&mut self, sym: Sym, inst: &mut Instance<'_>) -> Sym {
+        let this_id = self.id;
+        let vals = &self.vals;
+        let params = &self.cx.param_cells;
+        let mut cache = std::mem::take(&mut inst.cache);
+        let shared = &*inst;
+        let new = self
+            .cx
+            .syms
+            .rewrite(sym, &mut cache, &mut |syms, s| match syms.kind(s) {
+                SymKind::Param(i) => Some(match shared.entry.args.get(*i as usize) {
+                    Some(arg) => *arg,
+                    None => syms.null(),
+                }),
+                SymKind::This => {
+                    if shared.lexical_this {
+                        Some(s)
+                    } else {
+                        Some(match shared.entry.recv {
+                            Some(recv) => recv,
+                            None => syms.unknown(sym::through(shared.site, 0x7415)),
+                        })
+                    }
+                }
+                SymKind::Cell(cell) => {
+                    let cell = *cell;
+                    if let Some(bound) = shared.bound_arg(cell, params) {
+                        return Some(bound);
+                    }
+                    if cell.owner == this_id {
+                        let value = vals[cell.var.0 as usize];
+                        // A variable without a value that says more stays itself.
+                        if !matches!(syms.kind(value), SymKind::Null) {
+                            return Some(value);
+                        }
+                    }
+                    Some(s)
+                }
+                SymKind::Unknown(site) => {
+                    let site = sym::through(*site, shared.site);
+                    Some(syms.unknown(site))
+                }
+                SymKind::New(site, of) => {
+                    let kind = SymKind::New(sym::through(*site, shared.site), *of);
+                    Some(syms.make(kind))
+                }
+                SymKind::Fresh(site) => {
+                    let kind = SymKind::Fresh(sym::through(*site, shared.site));
+                    Some(syms.make(kind))
+                }
+                SymKind::Handle(site) => {
+                    let kind = SymKind::Handle(sym::through(*site, shared.site));
+                    Some(syms.make(kind))
+                }
+                _ => None,
+            });
+        inst.cache = cache;
+        new
+    }
+
+    /// A returned closure remembers the arguments of the call that made it.
+    pub(crate) fn rewrite_ret(&mut self, ret: Sym, inst: &mut Instance<'_>) -> Sym {
+        if let SymKind::Func(g) = *self.cx.syms.kind(ret)
+            && !inst.entry.args.is_empty()
+        {
+            return self
+                .cx
+                .syms
+                .make(SymKind::Bound(g, inst.entry.args.clone().into()));
+        }
+        self.rewrite(ret, inst)
+    }
+
+    /// Normalising what is normalised already changes nothing: `clean(clean(p))` is `clean(p)`.
+    pub(crate) fn normalised_once(&self, f: FuncId, result: Sym) -> Sym {
+        let name = self
+            .cx
+            .names
+            .text(self.cx.program.function(f).name)
+            .to_ascii_lowercase();
+        let normalises = ["normal", "resolv", "sanit", "expand", "canon", "valid"]
+            .iter()
+            .any(|w| name.contains(w));
+        if let SymKind::Call(call) = self.cx.syms.kind(result)
+            && normalises
+            && let Some(&first) = call.args.first()
+            && let SymKind::Call(inner) = self.cx.syms.kind(first)
+            && inner.callee == call.callee
+            && inner.recv == call.recv
+            && call.callee == CalleeSym::Func(f)
+        {
+            return first;
+        }
+        result
+    }
+
+    pub(crate) fn is_lexically_inside(&self, f: FuncId) -> bool {
+        let mut at = self.cx.program.function(f).parent;
+        let mut budget = 64;
+        while let Some(p) = at {
+            if p == self.id {
+                return true;
+            }
+            // Only arrows pass their surroundings' `this` on.
+            if self.cx.program.function(p).kind != FuncKind::Arrow || budget == 0 {
+                return false;
+            }
+            budget -= 1;
+            at = self.cx.program.function(p).parent;
+        }
+        false
+    }
+}
+
+/// One use of a summary.
+pub(crate) struct Instance<'e> {
+    pub(crate) entry: &'e Entry,
+    pub(crate) lexical_this: bool,
+    pub(crate) parent: Option<FuncId>,
+    pub(crate) site: sym::Site,
+    pub(crate) cache: FxHashMap<Sym, Sym>,
+    /// What arguments and our variables depend on, asked for again and again.
+    pub(crate) arg_deps: FxHashMap<u32, Deps>,
+    pub(crate) cell_deps: FxHashMap<u32, Option<Deps>>,
+    pub(crate) map: Vec<u32>,
+}
+
+impl Instance<'_> {
+    /// A variable of the function that made this closure, if we know what it was called with.
+    fn bound_arg(&self, cell: Cell, params: &FxHashMap<Cell, u32>) -> Option<Sym> {
+        let bound = self.entry.bound.as_ref()?;
+        if Some(cell.owner) != self.parent {
+            return None;
+        }
+        bound.get(*params.get(&cell)? as usize).copied()
+    }
+}

@@ -1,0 +1,694 @@
+//! One function at a time: values, events, calls.
+//!
+//! Values are symbols and do not depend on the path taken; what they were
+//! derived from is kept per symbol. Events (reads and writes of things that
+//! may be shared) do have a place in the control flow. Summaries of callees
+//! are put in at their call, in this function's terms.
+
+mod memory;
+mod values;
+
+use std::rc::Rc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use toctou_core::finding::ResourceKind;
+use toctou_core::ir::{
+    BinOp, Callee, Dispatch, FuncId, FuncKind, Function, Key, Literal, Op, Term, Var,
+};
+use toctou_core::{Name, Span};
+use toctou_models::Mode;
+
+use crate::cfg::Cfg;
+use crate::context::Context;
+use crate::effect::{Act, Dep, Deps, Event, Frame, Loc, Lock, Pos, Source, Window};
+use crate::summary::{Summary, SymCall};
+use crate::sym::{self, CallSym, CalleeSym, NewOf, Site, Sym, SymKind};
+
+/// Functions that do more than this are cut off; nobody reads a report that long.
+pub const MAX_EVENTS: usize = 500;
+pub const MAX_WINDOWS: usize = 400;
+const MAX_SYM_CALLS: usize = 60;
+
+/// A lock taken at a place.
+pub struct Acquire {
+    pub at: Pos,
+    pub lock: Rc<Lock>,
+    /// What gives it back.
+    pub handle: Option<Sym>,
+    /// Held only where the result is true.
+    pub if_true: bool,
+}
+
+/// A lock given back at a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Release {
+    Handle(Sym),
+    Key(Sym),
+    /// The end of any transaction.
+    Transaction,
+}
+
+pub struct InnerWindow {
+    pub at: Pos,
+    pub window: Window,
+    pub locks: Vec<Rc<Lock>>,
+}
+
+pub struct Interp<'c, 'a, 'm> {
+    pub cx: &'c mut Context<'a, 'm>,
+    pub id: FuncId,
+    pub function: &'a Function,
+    pub cfg: Cfg,
+    pub vals: Vec<Sym>,
+    assigned: Vec<u32>,
+    /// Variables that are set in several places; what they are in this block,
+    /// and were at the end of others.
+    several: FxHashSet<Var>,
+    local: FxHashMap<Var, Sym>,
+    exits: FxHashMap<u32, FxHashMap<Var, Sym>>,
+    round: u32,
+    pub deps: FxHashMap<Sym, Deps>,
+    below: FxHashMap<Sym, Deps>,
+    /// Values that were put into a place in memory, by this function or below.
+    pub stored: FxHashMap<Sym, Vec<Sym>>,
+    /// What the files written here hold, also those that nobody else can name.
+    pub file_data: FxHashMap<Sym, Deps>,
+    pub events: Vec<Event>,
+    event_ids: FxHashMap<(u32, u32), u32>,
+    event_count: u32,
+    pub acquires: Vec<Acquire>,
+    pub releases: Vec<(Pos, Release)>,
+    pub yields: FxHashMap<Pos, Span>,
+    pub sym_calls: Vec<(Pos, SymCall)>,
+    pub windows: Vec<InnerWindow>,
+    pub gates: Vec<(Pos, Deps)>,
+    /// Registers whose value is the receiver of a further call, or used at all.
+    pub receivers: FxHashSet<Var>,
+    /// Receivers that were used as tables.
+    pub tables: FxHashSet<Sym>,
+    /// What conditions depend on, asked for once a round.
+    conditions: std::cell::RefCell<(u32, FxHashMap<crate::cfg::Control, Deps>)>,
+    /// Fields that this function sets.
+    set_fields: FxHashSet<Name>,
+    pub used: FxHashSet<Var>,
+    /// Current instruction.
+    pub at: Pos,
+    pub ordinal: u32,
+    pub span: Span,
+    call_ordinals: Vec<u32>,
+    pub anywhere: bool,
+    pub is_product: bool,
+    pub calls_yielding: bool,
+    pub chain_poison: Vec<(Span, Sym)>,
+    /// Results of functions that never fail.
+    pub sure: FxHashSet<Sym>,
+    /// Instructions that can fail.
+    pub failing: Vec<Pos>,
+}
+
+impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
+    pub fn run(cx: &'c mut Context<'a, 'm>, id: FuncId) -> Summary {
+        let function = cx.program.function(id);
+        let cfg = Cfg::new(function);
+        let module = cx.program.function_module[id.0 as usize];
+        let anywhere = cx.program.modules[module.0 as usize].dispatch == Dispatch::Anywhere;
+        let null = cx.syms.null();
+        let mut interp = Interp {
+            vals: vec![null; function.vars.len()],
+            assigned: vec![0; function.vars.len()],
+            several: FxHashSet::default(),
+            local: FxHashMap::default(),
+            exits: FxHashMap::default(),
+            round: 0,
+            deps: FxHashMap::default(),
+            below: FxHashMap::default(),
+            stored: FxHashMap::default(),
+            file_data: FxHashMap::default(),
+            events: Vec::new(),
+            event_ids: FxHashMap::default(),
+            event_count: 0,
+            acquires: Vec::new(),
+            releases: Vec::new(),
+            yields: FxHashMap::default(),
+            sym_calls: Vec::new(),
+            windows: Vec::new(),
+            gates: Vec::new(),
+            receivers: FxHashSet::default(),
+            tables: FxHashSet::default(),
+            conditions: std::cell::RefCell::default(),
+            set_fields: FxHashSet::default(),
+            used: FxHashSet::default(),
+            at: Pos { block: 0, inst: 0 },
+            ordinal: 0,
+            span: function.span,
+            call_ordinals: Vec::new(),
+            anywhere,
+            is_product: cx.program.file_of(id).role == toctou_core::FileRole::Product,
+            calls_yielding: false,
+            chain_poison: Vec::new(),
+            sure: FxHashSet::default(),
+            failing: Vec::new(),
+            cx,
+            id,
+            function,
+            cfg,
+        };
+        interp.prepare();
+        let rounds = if interp.needs_two_rounds() { 2 } else { 1 };
+        for _ in 0..rounds {
+            interp.one_round();
+        }
+        crate::windows::finish(interp)
+    }
+
+    fn prepare(&mut self) {
+        let mut calls = 0;
+        let mut once: FxHashSet<Var> = self.function.params.iter().copied().collect();
+        for block in &self.function.blocks {
+            self.call_ordinals.push(calls);
+            for inst in &block.insts {
+                let set = match &inst.op {
+                    Op::StoreVar { cell, .. } if cell.owner == self.id => Some(cell.var),
+                    op => op.dst(),
+                };
+                if let Some(v) = set
+                    && !once.insert(v)
+                {
+                    self.several.insert(v);
+                }
+                match &inst.op {
+                    Op::Call { callee, args, .. } => {
+                        calls += 1;
+                        match callee {
+                            Callee::Method { obj, .. } => {
+                                self.receivers.insert(*obj);
+                                self.used.insert(*obj);
+                            }
+                            Callee::Value(v) => {
+                                self.used.insert(*v);
+                            }
+                            Callee::Super(_) => {}
+                        }
+                        self.used.extend(args.iter().map(|a| a.value));
+                    }
+                    Op::TaggedTemplate { values, .. } => {
+                        calls += 1;
+                        self.used.extend(values.iter().copied());
+                    }
+                    Op::Copy { src, .. }
+                    | Op::Await { src, .. }
+                    | Op::Not { src, .. }
+                    | Op::Element { of: src, .. }
+                    | Op::StoreVar { value: src, .. }
+                    | Op::YieldValue { value: src, .. }
+                    | Op::Enter { resource: src, .. } => {
+                        self.used.insert(*src);
+                    }
+                    Op::GetField { obj, .. } => {
+                        self.used.insert(*obj);
+                    }
+                    Op::GetIndex { obj, index, .. } => {
+                        self.used.extend([*obj, *index]);
+                    }
+                    Op::SetField { value, field, .. } => {
+                        self.used.insert(*value);
+                        self.set_fields.insert(*field);
+                    }
+                    Op::SetIndex { value, .. } => {
+                        self.used.insert(*value);
+                    }
+                    Op::Object { fields, .. } => {
+                        self.used.extend(fields.iter().map(|f| f.1));
+                    }
+                    Op::Array { items, .. } => {
+                        self.used.extend(items.iter().map(|a| a.value));
+                    }
+                    Op::Concat { parts: from, .. }
+                    | Op::Phi { from, .. }
+                    | Op::Opaque { from, .. } => self.used.extend(from.iter().copied()),
+                    Op::Binary { left, right, .. } => self.used.extend([*left, *right]),
+                    Op::Const { .. }
+                    | Op::Func { .. }
+                    | Op::Class { .. }
+                    | Op::Global { .. }
+                    | Op::LoadVar { .. }
+                    | Op::This { .. }
+                    | Op::Delete { .. }
+                    | Op::Exit { .. }
+                    | Op::Catch { .. } => {}
+                }
+            }
+            match &block.term {
+                Term::Branch { cond, .. } => {
+                    self.used.insert(*cond);
+                }
+                Term::Return(Some(v)) | Term::Throw(v) => {
+                    self.used.insert(*v);
+                }
+                _ => {}
+            }
+        }
+        for (i, param) in self.function.params.iter().enumerate() {
+            let sym = self.cx.syms.make(SymKind::Param(i as u32));
+            self.vals[param.0 as usize] = sym;
+            // A parameter that is set again joins what it is set to.
+            self.assigned[param.0 as usize] = u32::MAX;
+        }
+    }
+
+    fn needs_two_rounds(&self) -> bool {
+        self.cfg.has_loop
+            || self.function.blocks.iter().flat_map(|b| &b.insts).any(|i| {
+                matches!(
+                    i.op,
+                    Op::StoreVar { .. }
+                        | Op::SetField { .. }
+                        | Op::SetIndex { .. }
+                        | Op::Catch { .. }
+                )
+            })
+    }
+
+    fn one_round(&mut self) {
+        self.round += 1;
+        for (i, param) in self.function.params.iter().enumerate() {
+            self.vals[param.0 as usize] = self.cx.syms.make(SymKind::Param(i as u32));
+        }
+        self.acquires.clear();
+        self.releases.clear();
+        self.sym_calls.clear();
+        self.windows.clear();
+        self.gates.clear();
+        self.yields.clear();
+        self.chain_poison.clear();
+        self.failing.clear();
+        let function = self.function;
+        let mut ordinal_base = vec![0u32; function.blocks.len()];
+        let mut total = 0;
+        for (b, block) in function.blocks.iter().enumerate() {
+            ordinal_base[b] = total;
+            total += block.insts.len() as u32 + 1;
+        }
+        for b in self.cfg.rpo.clone() {
+            let block = &function.blocks[b as usize];
+            let mut call = self.call_ordinals[b as usize];
+            self.local = match self.cfg.preds[b as usize].as_slice() {
+                [one] => self.exits.get(one).cloned().unwrap_or_default(),
+                _ => FxHashMap::default(),
+            };
+            for (i, inst) in block.insts.iter().enumerate() {
+                self.at = Pos {
+                    block: b,
+                    inst: i as u32,
+                };
+                self.ordinal = ordinal_base[b as usize] + i as u32;
+                self.span = inst.span;
+                self.event_count = 0;
+                self.step(&inst.op, call);
+                if matches!(inst.op, Op::Call { .. } | Op::TaggedTemplate { .. }) {
+                    call += 1;
+                }
+            }
+            if !self.local.is_empty() {
+                self.exits.insert(b, std::mem::take(&mut self.local));
+            }
+        }
+        self.exits.clear();
+    }
+
+    pub fn site(&self) -> Site {
+        sym::site(self.id, self.ordinal)
+    }
+
+    pub fn val(&self, v: Var) -> Sym {
+        // A variable with several values has one of them just after it was set.
+        match self.local.get(&v) {
+            Some(sym) => *sym,
+            None => self.vals[v.0 as usize],
+        }
+    }
+
+    fn set(&mut self, v: Var, sym: Sym) {
+        let i = v.0 as usize;
+        if self.assigned[i] == self.round || self.assigned[i] == u32::MAX {
+            let old = self.vals[i];
+            // `path = normalize(path)`: what comes after means the new one.
+            self.vals[i] = if self.cx.syms.contains(sym, old) && !self.is_constant(old) {
+                sym
+            } else {
+                self.join_syms(&[old, sym], v.0 as u64)
+            };
+        } else {
+            self.assigned[i] = self.round;
+            self.vals[i] = sym;
+        }
+        if self.several.contains(&v) {
+            self.local.insert(v, sym);
+        }
+        // Which of several assignments ran is itself information.
+        if let SymKind::Unknown(_) = self.cx.syms.kind(self.vals[i]) {
+            let ctrl = self.control_deps(self.at.block).as_implicit();
+            let sym = self.vals[i];
+            self.add_deps(sym, &ctrl);
+        }
+    }
+
+    // --- instructions ---
+
+    fn step(&mut self, op: &'a Op, call: u32) {
+        match op {
+            Op::Const { dst, value } => {
+                let kind = match value {
+                    Literal::Str(n) => SymKind::Str(*n),
+                    Literal::Num(n) => SymKind::Num(*n),
+                    Literal::Bool(b) => SymKind::Bool(*b),
+                    Literal::Null => SymKind::Null,
+                    Literal::Other => SymKind::Unknown(self.site()),
+                };
+                let sym = self.cx.syms.make(kind);
+                self.set(*dst, sym);
+            }
+            Op::Copy { dst, src } => {
+                let sym = self.val(*src);
+                self.set(*dst, sym);
+            }
+            Op::Func { dst, func } => {
+                let sym = self.cx.syms.make(SymKind::Func(*func));
+                self.set(*dst, sym);
+            }
+            Op::Class { dst, class } => {
+                let sym = self.cx.syms.make(SymKind::Class(*class));
+                self.set(*dst, sym);
+            }
+            Op::Global { dst, name } => {
+                let module = self.cx.names.intern(crate::entity::GLOBAL);
+                let entity = crate::entity::Entity {
+                    module,
+                    path: *name,
+                    instance: false,
+                };
+                let e = self.cx.entities.make(entity);
+                let sym = self.cx.syms.make(SymKind::Ext(e));
+                self.set(*dst, sym);
+            }
+            Op::LoadVar { dst, cell } => {
+                let sym = self.load(*cell);
+                self.set(*dst, sym);
+            }
+            Op::StoreVar { cell, value } => self.store(*cell, *value),
+            Op::This { dst } => {
+                let sym = self.cx.syms.make(SymKind::This);
+                self.set(*dst, sym);
+            }
+            Op::GetField { dst, obj, field } => {
+                let base = self.val(*obj);
+                let sym = self.get_field(base, *field);
+                self.set(*dst, sym);
+            }
+            Op::SetField { obj, field, value } => {
+                let base = self.val(*obj);
+                let place = self.cx.syms.make(SymKind::Field(base, *field));
+                let value = self.val(*value);
+                self.write_memory(place, value, Mode::Blind);
+            }
+            Op::GetIndex { dst, obj, index } => {
+                let (base, index) = (self.val(*obj), self.val(*index));
+                let sym = match self.cx.syms.kind(index) {
+                    SymKind::Str(name) => {
+                        let name = *name;
+                        self.get_field(base, name)
+                    }
+                    _ => self.get_index(base, index),
+                };
+                self.set(*dst, sym);
+            }
+            Op::SetIndex { obj, index, value } => {
+                let (base, index) = (self.val(*obj), self.val(*index));
+                let place = match self.cx.syms.kind(index) {
+                    SymKind::Str(name) => SymKind::Field(base, *name),
+                    _ => SymKind::Index(base, index),
+                };
+                let place = self.cx.syms.make(place);
+                let value = self.val(*value);
+                self.write_memory(place, value, Mode::Blind);
+            }
+            Op::Delete { obj, key } => {
+                let base = self.val(*obj);
+                let place = match key {
+                    Ok(name) => SymKind::Field(base, *name),
+                    Err(index) => SymKind::Index(base, self.val(*index)),
+                };
+                let place = self.cx.syms.make(place);
+                if self.cx.may_be_shared(place) {
+                    let loc = Loc {
+                        kind: ResourceKind::Memory,
+                        key: place,
+                        entry: None,
+                    };
+                    let event = self.event(Act::Delete, loc);
+                    self.push(event);
+                }
+            }
+            Op::Object { dst, fields } => self.object(*dst, fields),
+            Op::Array { dst, items } => {
+                let syms: Vec<Sym> = items.iter().map(|a| self.val(a.value)).collect();
+                let sym = if items.iter().any(|a| a.spread) || syms.len() > 64 {
+                    let sym = self.cx.syms.make(SymKind::New(self.site(), NewOf::Other));
+                    let mut deps = Deps::default();
+                    for s in syms {
+                        deps.extend(&self.deps_of(s));
+                    }
+                    self.add_deps(sym, &deps);
+                    sym
+                } else if syms.is_empty() {
+                    self.cx.syms.make(SymKind::New(self.site(), NewOf::Other))
+                } else {
+                    self.cx.syms.make(SymKind::Array(syms.into()))
+                };
+                self.set(*dst, sym);
+            }
+            Op::Concat { dst, parts } => {
+                let syms: Vec<Sym> = parts.iter().map(|v| self.val(*v)).collect();
+                let sym = self.concat(syms);
+                self.set(*dst, sym);
+            }
+            Op::Binary {
+                dst,
+                op,
+                left,
+                right,
+            } => {
+                let (l, r) = (self.val(*left), self.val(*right));
+                let sym = match op {
+                    BinOp::Eq => self.cx.syms.make(SymKind::Eq(l, r)),
+                    BinOp::Ne => {
+                        let eq = self.cx.syms.make(SymKind::Eq(l, r));
+                        self.cx.syms.make(SymKind::Not(eq))
+                    }
+                    BinOp::Either => self.join_syms(&[l, r], u64::from(dst.0)),
+                    BinOp::Compare | BinOp::Add | BinOp::Arith | BinOp::Test => {
+                        let callee = CalleeSym::Method(self.cx.words.op);
+                        self.cx.syms.make(SymKind::Call(Box::new(CallSym {
+                            callee,
+                            recv: None,
+                            args: [l, r].into(),
+                        })))
+                    }
+                };
+                self.set(*dst, sym);
+            }
+            Op::Not { dst, src } => {
+                let sym = self.val(*src);
+                let sym = self.cx.syms.make(SymKind::Not(sym));
+                self.set(*dst, sym);
+            }
+            Op::Phi { dst, from } => {
+                let syms: Vec<Sym> = from.iter().map(|v| self.val(*v)).collect();
+                let sym = self.join_syms(&syms, u64::from(dst.0));
+                self.set(*dst, sym);
+            }
+            Op::Call {
+                dst,
+                callee,
+                args,
+                kind,
+            } => {
+                let args: Vec<Sym> = args.iter().map(|a| self.val(a.value)).collect();
+                let awaited = self.used.contains(dst);
+                let sym = self.call(call, *dst, callee, &args, *kind, awaited);
+                self.set(*dst, sym);
+            }
+            Op::TaggedTemplate {
+                dst,
+                tag,
+                strings,
+                values,
+            } => {
+                let sym = self.tagged(call, *dst, tag, strings, values);
+                self.set(*dst, sym);
+            }
+            Op::Await { dst, src } => {
+                let sym = self.val(*src);
+                self.yields.insert(self.at, self.span);
+                if !self.sure.contains(&sym) {
+                    self.failing.push(self.at);
+                }
+                self.awaited(sym);
+                let sym = self.settled(sym);
+                self.set(*dst, sym);
+            }
+            Op::YieldValue { dst, value } => {
+                self.yields.insert(self.at, self.span);
+                let _ = value;
+                let sym = self.cx.syms.unknown(self.site());
+                self.set(*dst, sym);
+            }
+            Op::Element { dst, of, keys } => {
+                let base = self.val(*of);
+                let sym = if *keys {
+                    let sym = self.cx.syms.unknown(self.site());
+                    let deps = self.deps_of(base);
+                    self.add_deps(sym, &deps);
+                    sym
+                } else {
+                    self.read_all(base);
+                    self.element(base)
+                };
+                self.set(*dst, sym);
+            }
+            Op::Enter { dst, resource } => {
+                let sym = self.val(*resource);
+                self.set(*dst, sym);
+            }
+            Op::Exit { resource } => {
+                let sym = self.val(*resource);
+                self.releases.push((self.at, Release::Handle(sym)));
+            }
+            Op::Catch { dst } => {
+                let sym = self.cx.syms.unknown(self.site());
+                let mut deps = Deps::default();
+                for (i, event) in self.events.iter().enumerate() {
+                    let from = event.at.block as usize;
+                    let here = self.function.blocks[from].handler.map(|b| b.0);
+                    if event.act.is_read() && here == Some(self.at.block) {
+                        deps.insert(Dep::on(Source::Event(i as u32)));
+                    }
+                }
+                self.add_deps(sym, &deps);
+                self.set(*dst, sym);
+            }
+            Op::Opaque { dst, from } => {
+                let sym = self.cx.syms.unknown(self.site());
+                let mut deps = Deps::default();
+                for v in from {
+                    deps.extend(&self.deps_of(self.val(*v)));
+                }
+                self.add_deps(sym, &deps);
+                self.set(*dst, sym);
+            }
+        }
+    }
+
+    fn element(&mut self, base: Sym) -> Sym {
+        if let SymKind::Array(items) = self.cx.syms.kind(base) {
+            let items = items.clone();
+            return self.join_syms(&items, self.site());
+        }
+        self.cx.syms.make(SymKind::Element(base))
+    }
+
+    fn object(&mut self, dst: Var, fields: &[(Key, Var)]) {
+        let spread = fields.iter().any(|(k, _)| !matches!(k, Key::Name(_)));
+        let sym = if fields.is_empty() || fields.len() > 64 {
+            self.cx.syms.make(SymKind::New(self.site(), NewOf::Other))
+        } else {
+            let mut out: Vec<(Name, Sym)> = Vec::new();
+            for (key, value) in fields {
+                if let Key::Name(name) = key {
+                    out.push((*name, self.val(*value)));
+                } else if let SymKind::Object(inner) = self.cx.syms.kind(self.val(*value)) {
+                    out.extend(inner.iter().copied());
+                }
+            }
+            self.cx.syms.make(SymKind::Object(out.into()))
+        };
+        if spread || fields.len() > 64 {
+            let mut deps = Deps::default();
+            for (_, value) in fields {
+                deps.extend(&self.deps_of(self.val(*value)));
+            }
+            self.add_deps(sym, &deps);
+        }
+        self.set(dst, sym);
+    }
+
+    fn is_param(&self, sym: Sym) -> bool {
+        matches!(self.cx.syms.kind(sym), SymKind::Param(_))
+    }
+
+    // --- events ---
+
+    pub fn frame(&self) -> Rc<Frame> {
+        Rc::new(Frame {
+            func: self.id,
+            span: self.span,
+            next: None,
+        })
+    }
+
+    pub fn event(&self, act: Act, loc: Loc) -> Event {
+        Event {
+            act,
+            mode: Mode::Blind,
+            loc,
+            data: Deps::default(),
+            key_deps: Deps::default(),
+            ctrl: Deps::default(),
+            row: None,
+            at: self.at,
+            trail: self.frame(),
+            yields_before: false,
+            yields_after: false,
+            lock: None,
+            call: None,
+            duck: false,
+            constant: false,
+            collection: false,
+            copies: false,
+            local: false,
+            site: self.site(),
+            idempotent: false,
+            in_handler: false,
+        }
+    }
+
+    /// Adds an event; the same instruction's events keep their numbers from
+    /// round to round, because values remember them.
+    pub fn push(&mut self, event: Event) -> Option<u32> {
+        if event.loc.kind == ResourceKind::Memory
+            && event.act.is_write()
+            && self.function.kind != FuncKind::ModuleInit
+        {
+            self.note_change(event.loc.key);
+        }
+        let key = (self.ordinal, self.event_count);
+        self.event_count += 1;
+        if let Some(&id) = self.event_ids.get(&key) {
+            self.events[id as usize] = event;
+            return Some(id);
+        }
+        if self.events.len() >= MAX_EVENTS {
+            return None;
+        }
+        let id = self.events.len() as u32;
+        self.events.push(event);
+        self.event_ids.insert(key, id);
+        Some(id)
+    }
+
+    pub fn push_sym_call(&mut self, call: SymCall) {
+        if self.sym_calls.len() < MAX_SYM_CALLS {
+            self.sym_calls.push((self.at, call));
+        }
+    }
+}

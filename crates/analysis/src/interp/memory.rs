@@ -1,0 +1,237 @@
+//! Variables, fields and entries: places in memory that others may see.
+
+use super::Interp;
+use crate::effect::{Act, Dep, Deps, Loc, Source};
+use crate::sym::{Sym, SymKind};
+use toctou_core::Name;
+use toctou_core::finding::ResourceKind;
+use toctou_core::ir::{Cell, Var};
+use toctou_models::Mode;
+
+impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
+    /// Going through a shared collection reads all of it.
+    pub(crate) fn read_all(&mut self, base: Sym) {
+        let shared = matches!(
+            self.cx.syms.kind(base),
+            SymKind::Field(..) | SymKind::Cell(_)
+        ) && self.cx.may_be_shared(base)
+            && !self.is_param(self.cx.syms.root(base));
+        if shared {
+            let loc = Loc {
+                kind: ResourceKind::Memory,
+                key: base,
+                entry: None,
+            };
+            let mut event = self.event(Act::Read, loc);
+            event.collection = true;
+            if let Some(id) = self.push(event) {
+                let element = self.cx.syms.make(SymKind::Element(base));
+                self.add_deps(element, &Deps::event(id));
+            }
+        }
+    }
+
+    pub(crate) fn load(&mut self, cell: Cell) -> Sym {
+        if let Some(sym) = self.cx.constant(cell) {
+            return sym;
+        }
+        let place = self.cx.syms.make(SymKind::VarLoc(cell));
+        let mutable = self.cx.mutable_cells.contains(&cell);
+        if mutable {
+            let loc = Loc {
+                kind: ResourceKind::Memory,
+                key: place,
+                entry: None,
+            };
+            let event = self.event(Act::Read, loc);
+            let id = self.push(event);
+            let own = cell.owner == self.id;
+            let set_by_closures = self.stored.get(&place).cloned().unwrap_or_default();
+            let value = if own {
+                match set_by_closures.as_slice() {
+                    [] => self.vals[cell.var.0 as usize],
+                    many => {
+                        let mut all = many.to_vec();
+                        all.push(self.vals[cell.var.0 as usize]);
+                        self.join_syms(&all, u64::from(cell.var.0))
+                    }
+                }
+            } else {
+                self.cx.syms.make(SymKind::Cell(cell))
+            };
+            if let Some(id) = id {
+                let mut deps = Deps::event(id);
+                if let Some(d) = self.deps.get(&place) {
+                    deps.extend(&d.clone());
+                }
+                if let Some(d) = self.below.get(&place) {
+                    deps.extend(&d.clone());
+                }
+                self.add_deps(value, &deps);
+            }
+            return value;
+        }
+        if cell.owner == self.id {
+            return self.val(cell.var);
+        }
+        self.cx.syms.make(SymKind::Cell(cell))
+    }
+
+    pub(crate) fn store(&mut self, cell: Cell, value: Var) {
+        let value = self.val(value);
+        if cell.owner == self.id {
+            self.set(cell.var, value);
+        }
+        if cell.owner != self.id || self.cx.mutable_cells.contains(&cell) {
+            let place = self.cx.syms.make(SymKind::VarLoc(cell));
+            self.write_memory(place, value, Mode::Blind);
+        }
+    }
+
+    pub(crate) fn get_field(&mut self, base: Sym, field: Name) -> Sym {
+        if let Some(sym) = self.cx.member(base, field) {
+            return sym;
+        }
+        let words = &self.cx.words;
+        let whole = field == words.length || field == words.size;
+        let sym = self.cx.syms.field(base, field);
+        let place = if whole { base } else { sym };
+        let tracked = if whole {
+            self.is_tracked_container(base)
+        } else {
+            self.cx.mutable_fields.contains(&field)
+        };
+        // What callers hand in is theirs to watch, unless it is changed here.
+        let of_param = self.is_param(self.cx.syms.root(place));
+        let tracked = tracked && (!of_param || self.set_fields.contains(&field));
+        if tracked && self.cx.may_be_shared(place) && !self.is_param(place) {
+            let loc = Loc {
+                kind: ResourceKind::Memory,
+                key: place,
+                entry: None,
+            };
+            let event = self.event(Act::Read, loc);
+            if let Some(id) = self.push(event) {
+                let mut deps = Deps::event(id);
+                deps.insert(Dep {
+                    attr: Some(field),
+                    ..Dep::on(Source::Event(id))
+                });
+                self.add_deps(sym, &deps);
+            }
+        }
+        sym
+    }
+
+    /// A field or variable that holds a container somebody changes.
+    pub(crate) fn is_tracked_container(&self, base: Sym) -> bool {
+        matches!(
+            self.cx.syms.kind(base),
+            SymKind::Field(..) | SymKind::Cell(_)
+        )
+    }
+
+    pub(crate) fn get_index(&mut self, base: Sym, index: Sym) -> Sym {
+        let sym = self.cx.syms.index(base, index, &self.cx.names);
+        let tracked = match self.cx.syms.kind(base) {
+            SymKind::Field(_, name) => self.cx.indexed_fields.contains(name),
+            SymKind::Cell(cell) => self.cx.indexed_cells.contains(cell),
+            _ => false,
+        };
+        if tracked && self.cx.may_be_shared(sym) {
+            let loc = Loc {
+                kind: ResourceKind::Memory,
+                key: sym,
+                entry: None,
+            };
+            let event = self.event(Act::Read, loc);
+            if let Some(id) = self.push(event) {
+                self.add_deps(sym, &Deps::event(id));
+            }
+        }
+        sym
+    }
+
+    /// Puts a value into a place: an event if others can see it, and in any
+    /// case the place and what contains it now depend on the value.
+    pub fn write_memory(&mut self, place: Sym, value: Sym, mode: Mode) {
+        let data = self.deps_of(value);
+        if let Some(list) = self.stored.get_mut(&place) {
+            if !list.contains(&value) && list.len() < 8 {
+                list.push(value);
+            }
+        } else {
+            self.stored.insert(place, vec![value]);
+        }
+        if self.cx.may_be_shared(place) {
+            let loc = Loc {
+                kind: ResourceKind::Memory,
+                key: place,
+                entry: None,
+            };
+            let mut event = self.event(Act::Write, loc);
+            event.mode = mode;
+            event.data = data.clone();
+            event.constant = self.is_constant(value);
+            event.copies = self.cx.may_be_shared(value) && !self.is_param(self.cx.syms.root(value));
+            event.idempotent = matches!(
+                self.cx.syms.kind(value),
+                SymKind::Bool(false) | SymKind::Null
+            );
+            self.push(event);
+        }
+        self.taint(place, &data);
+    }
+
+    /// What was put into parts of a place.
+    pub fn below_of(&self, place: Sym) -> Option<&Deps> {
+        self.below.get(&place)
+    }
+
+    /// The place that a value was read from: of a variable's value, the variable.
+    pub fn place_of(&mut self, value: Sym) -> Sym {
+        match *self.cx.syms.kind(value) {
+            SymKind::Cell(cell) => self.cx.syms.make(SymKind::VarLoc(cell)),
+            _ => value,
+        }
+    }
+
+    pub fn taint(&mut self, place: Sym, data: &Deps) {
+        if data.is_empty() {
+            return;
+        }
+        let shared = self.cx.may_be_shared(place) && !self.is_param(self.cx.syms.root(place));
+        let data = &if shared {
+            data.through_memory()
+        } else {
+            data.clone()
+        };
+        self.add_deps(place, data);
+        let mut at = place;
+        while let SymKind::Field(base, _) | SymKind::Index(base, _) | SymKind::Element(base) =
+            *self.cx.syms.kind(at)
+        {
+            if !self.is_constant(base) && !self.is_param(base) {
+                self.below.entry(base).or_default().extend(data);
+            }
+            at = base;
+        }
+    }
+
+    /// Something in this place is changed: so is what holds it.
+    pub(crate) fn note_change(&mut self, place: Sym) {
+        let base = match self.cx.syms.kind(place) {
+            SymKind::Field(base, _) | SymKind::Index(base, _) => *base,
+            _ => return,
+        };
+        match *self.cx.syms.kind(base) {
+            SymKind::Cell(cell) => {
+                self.cx.changed_cells.insert(cell);
+            }
+            SymKind::Field(_, name) => {
+                self.cx.changed_fields.insert(name);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What values are and where they came from.
+
+use super::Interp;
+use crate::effect::{Act, Dep, Deps, Source};
+use crate::sym::{self, Sym, SymKind};
+use toctou_core::Name;
+use toctou_core::ir::Term;
+
+impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
+    /// One of several values: the one that says most, if the others are defaults.
+    pub(crate) fn join_syms(&mut self, options: &[Sym], salt: u64) -> Sym {
+        let mut distinct: Vec<Sym> = Vec::new();
+        for &s in options {
+            if !matches!(self.cx.syms.kind(s), SymKind::Null) && !distinct.contains(&s) {
+                distinct.push(s);
+            }
+        }
+        match distinct.as_slice() {
+            [] => self.cx.syms.null(),
+            [one] => *one,
+            many => {
+                let places: Vec<Sym> = many
+                    .iter()
+                    .copied()
+                    .filter(|&s| !self.is_default(s))
+                    .collect();
+                if let [one] = places.as_slice()
+                    && self.cx.may_be_shared(*one)
+                    && !matches!(self.cx.syms.kind(*one), SymKind::Param(_))
+                {
+                    return *one;
+                }
+                let site = sym::through(sym::site(self.id, 0xff_ffff), salt);
+                let joined = self.cx.syms.unknown(site);
+                let mut deps = Deps::default();
+                for &s in many {
+                    if s != joined {
+                        deps.extend(&self.deps_of(s));
+                    }
+                }
+                self.add_deps(joined, &deps);
+                joined
+            }
+        }
+    }
+
+    /// A constant, a fresh object, `Promise.resolve()`: what stands in for a missing value.
+    pub(crate) fn is_default(&self, s: Sym) -> bool {
+        match self.cx.syms.kind(s) {
+            SymKind::Str(_)
+            | SymKind::Num(_)
+            | SymKind::Bool(_)
+            | SymKind::Object(_)
+            | SymKind::Array(_)
+            | SymKind::New(..) => true,
+            SymKind::Call(call) => {
+                let static_call = call
+                    .recv
+                    .is_some_and(|r| matches!(self.cx.syms.kind(r), SymKind::Ext(_)));
+                static_call && call.args.is_empty()
+            }
+            _ => false,
+        }
+    }
+
+    pub fn add_deps(&mut self, sym: Sym, deps: &Deps) {
+        if deps.is_empty() || self.is_constant(sym) {
+            return;
+        }
+        self.deps.entry(sym).or_default().extend(deps);
+    }
+
+    pub fn is_constant(&self, sym: Sym) -> bool {
+        matches!(
+            self.cx.syms.kind(sym),
+            SymKind::Str(_)
+                | SymKind::Num(_)
+                | SymKind::Bool(_)
+                | SymKind::Null
+                | SymKind::Ext(_)
+                | SymKind::Func(_)
+                | SymKind::Class(_)
+                | SymKind::Namespace(_)
+        )
+    }
+
+    /// What a value was derived from.
+    pub fn deps_of(&self, sym: Sym) -> Deps {
+        let mut out = Deps::default();
+        self.collect_deps(sym, &mut out, 0);
+        out
+    }
+
+    pub(crate) fn collect_deps(&self, sym: Sym, out: &mut Deps, depth: u32) {
+        if let Some(known) = self.deps.get(&sym) {
+            out.extend(known);
+        }
+        if let Some(inner) = self.below.get(&sym) {
+            out.extend(inner);
+        }
+        if depth > 12 {
+            return;
+        }
+        match self.cx.syms.kind(sym) {
+            SymKind::Param(i) => out.insert(Dep::on(Source::Param(*i))),
+            SymKind::Cell(cell) if !self.cx.is_module_cell(*cell) => {
+                out.insert(Dep::on(Source::Cell(self.cx.points_to.number(*cell))));
+            }
+            SymKind::Field(base, name) => {
+                let mut inner = Deps::default();
+                self.collect_deps(*base, &mut inner, depth + 1);
+                out.extend(&inner.field(*name, &self.cx.words.wrappers));
+            }
+            // The index chooses the element, the base holds it.
+            SymKind::Index(base, _) | SymKind::Element(base) => {
+                self.collect_deps(*base, out, depth + 1);
+            }
+            kind => {
+                let mut children: smallvec::SmallVec<[Sym; 8]> = smallvec::SmallVec::new();
+                sym::for_each_child(kind, |c| children.push(c));
+                for c in children {
+                    self.collect_deps(c, out, depth + 1);
+                }
+            }
+        }
+    }
+
+    /// All values are known: conditions are asked anew.
+    pub fn settle(&mut self) {
+        self.conditions.get_mut().1.clear();
+    }
+
+    /// What decides whether a block runs.
+    pub fn control_deps(&self, block: u32) -> Deps {
+        let mut out = Deps::default();
+        let mut conditions = self.conditions.borrow_mut();
+        if conditions.0 != self.round {
+            conditions.0 = self.round;
+            conditions.1.clear();
+        }
+        for control in self.cfg.controls_of(block).iter() {
+            let deps = conditions
+                .1
+                .entry(*control)
+                .or_insert_with(|| self.condition_deps(control.block, control.way));
+            out.extend(deps);
+        }
+        out
+    }
+
+    pub(crate) fn condition_deps(&self, block: u32, way: u8) -> Deps {
+        let b = &self.function.blocks[block as usize];
+        if way < 2 {
+            if let Term::Branch { cond, .. } = b.term {
+                return self.deps_of(self.val(cond));
+            }
+            return Deps::default();
+        }
+        // Whether an instruction failed: its own reads decided that.
+        let mut out = Deps::default();
+        if b.handler.is_some() {
+            for (i, event) in self.events.iter().enumerate() {
+                let asks = match event.act {
+                    Act::Check | Act::Resolve => true,
+                    Act::Read => way == 3,
+                    _ => false,
+                };
+                if event.at.block == block && asks {
+                    out.insert(Dep::on(Source::Event(i as u32)));
+                }
+            }
+        }
+        out
+    }
+
+    /// Text in pieces. Constant neighbours are one constant.
+    pub(crate) fn concat(&mut self, parts: Vec<Sym>) -> Sym {
+        let mut out: Vec<Sym> = Vec::with_capacity(parts.len());
+        for part in parts {
+            let flat: Vec<Sym> = match self.cx.syms.kind(part) {
+                SymKind::Concat(inner) => inner.to_vec(),
+                _ => vec![part],
+            };
+            for p in flat {
+                if let (Some(&last), Some(b)) = (out.last(), self.cx.syms.as_str(p))
+                    && let Some(a) = self.cx.syms.as_str(last)
+                {
+                    let text = format!("{}{}", self.cx.names.text(a), self.cx.names.text(b));
+                    if text.len() < 100_000 {
+                        let name = self.cx.names.intern(&text);
+                        let merged = self.cx.syms.make(SymKind::Str(name));
+                        out.pop();
+                        out.push(merged);
+                        continue;
+                    }
+                }
+                out.push(p);
+            }
+        }
+        match out.as_slice() {
+            [one] => *one,
+            _ => self.cx.syms.make(SymKind::Concat(out.into())),
+        }
+    }
+
+    /// The name that a dispatcher compared a request's field with, if that
+    /// decides about this block.
+    pub fn label(&self, block: u32) -> Option<Name> {
+        let mut found: Option<(u32, Name)> = None;
+        for control in self.cfg.controls_of(block).iter() {
+            let Term::Branch { cond, .. } = self.function.blocks[control.block as usize].term
+            else {
+                continue;
+            };
+            let (cond, wanted) = match self.cx.syms.kind(self.val(cond)) {
+                SymKind::Not(inner) => (*inner, 1),
+                _ => (self.val(cond), 0),
+            };
+            if control.way != wanted {
+                continue;
+            }
+            // Only inside the branch: what follows it belongs to all.
+            let Some(inside) = self.cfg.succs[control.block as usize].get(wanted as usize) else {
+                continue;
+            };
+            if !self.cfg.dominates(inside.to.0, block) {
+                continue;
+            }
+            if let SymKind::Eq(a, b) = self.cx.syms.kind(cond) {
+                let (value, text) = match (self.cx.syms.as_str(*a), self.cx.syms.as_str(*b)) {
+                    (None, Some(text)) => (*a, text),
+                    (Some(text), None) => (*b, text),
+                    _ => continue,
+                };
+                let root = self.cx.syms.root(value);
+                if matches!(
+                    self.cx.syms.kind(root),
+                    SymKind::Param(_) | SymKind::Cell(_)
+                ) && found.is_none_or(|(b, _)| control.block < b)
+                {
+                    found = Some((control.block, text));
+                }
+            }
+        }
+        found.map(|(_, name)| name)
+    }
+}

@@ -1,0 +1,73 @@
+//! From code IR and library models to windows.
+//!
+//! One analysis, not one per rule: resolve who calls whom ([`points_to`]),
+//! look at every function once, callees first ([`interp`]), keep what matters
+//! to its callers ([`summary`]), pair the reads with the writes that trust
+//! them ([`windows`]), and see which pairs a client can reach ([`reach`]).
+
+mod apply;
+mod calls;
+mod cfg;
+mod checks;
+mod context;
+mod display;
+mod effect;
+mod entity;
+mod entries;
+mod held;
+mod instance;
+mod interp;
+mod library;
+mod linkage;
+mod lock_models;
+mod order;
+mod place;
+mod points_to;
+mod reach;
+mod rows;
+mod summarise;
+mod summary;
+mod sym;
+mod walk;
+mod windows;
+
+use toctou_core::FileRole;
+use toctou_core::ir::{FuncId, Program};
+use toctou_models::Models;
+
+use context::Context;
+
+pub use context::DefectKind;
+pub use effect::Act;
+pub use reach::{Analysis, Defect, LockFacts, Reach, ReachedWindow, RowFacts, Spot};
+pub use toctou_models::Mode;
+
+/// Components of mutually recursive functions larger than this are looked at once only.
+const MAX_REPEATED: usize = 40;
+
+/// Finds the windows of a program.
+pub fn analyze(program: &Program, models: &Models) -> Analysis {
+    let mut cx = Context::new(program, models);
+    let edges = order::edges(program, &cx.points_to);
+    for component in order::components(&edges) {
+        let recursive = component.len() > 1 || edges[component[0] as usize].contains(&component[0]);
+        let rounds = if recursive && component.len() <= MAX_REPEATED {
+            2
+        } else {
+            1
+        };
+        for _ in 0..rounds {
+            for &f in &component {
+                // Tests are read for what they import and suppress, and no further:
+                // a race that a test has with itself is nobody's loss.
+                if program.file_of(FuncId(f)).role == FileRole::Test {
+                    continue;
+                }
+                let summary = interp::Interp::run(&mut cx, FuncId(f));
+                cx.summaries[f as usize] = Some(std::rc::Rc::new(summary));
+            }
+        }
+    }
+    checks::run(&mut cx, &edges);
+    reach::report(cx, &edges)
+}

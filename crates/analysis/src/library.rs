@@ -1,0 +1,373 @@
+//! Models, made ready for asking: places parsed, names resolved, answers kept.
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+use toctou_core::finding::EntryKind;
+use toctou_core::{Name, Names};
+use toctou_models::{
+    CallModel, Callback, ChainModel, Effect, EntryModel, Models, Place, PlaceExpr, ResultModel,
+    TypeName, When,
+};
+
+use crate::entity::{Entities, Entity, EntityId, GLOBAL};
+
+/// What a call does, ready for use.
+pub struct Call {
+    pub effects: Vec<EffectRule>,
+    pub callbacks: Vec<CallbackRule>,
+    pub result: ResultRule,
+    pub result_type: Option<EntityId>,
+    pub min_args: usize,
+    pub max_args: usize,
+    pub when: Vec<WhenRule>,
+    /// Known by the method's name alone.
+    pub duck: bool,
+    /// Only on a receiver that another call has shown to be a table.
+    pub known_table: bool,
+}
+
+pub struct EffectRule {
+    pub effect: Effect,
+    pub key: Option<PlaceExpr>,
+    pub entry: Option<PlaceExpr>,
+    pub value: Option<PlaceExpr>,
+    pub filter: Option<PlaceExpr>,
+    pub update: Option<PlaceExpr>,
+    pub sql: Option<PlaceExpr>,
+    pub params: Option<PlaceExpr>,
+    pub callback: Option<PlaceExpr>,
+    pub permits: Option<PlaceExpr>,
+    pub idempotency: Vec<PlaceExpr>,
+    pub when: Vec<WhenRule>,
+}
+
+pub struct CallbackRule {
+    pub place: PlaceExpr,
+    pub args: Option<PlaceExpr>,
+    pub callback: Callback,
+}
+
+pub struct WhenRule {
+    pub place: PlaceExpr,
+    pub when: When,
+}
+
+pub struct EntryRule {
+    pub kind: EntryKind,
+    pub name: Option<PlaceExpr>,
+    pub handler: PlaceExpr,
+    pub min_args: usize,
+    pub when: Vec<WhenRule>,
+    pub dispatches: bool,
+}
+
+pub struct ChainRule {
+    pub steps: Vec<Name>,
+    pub without: Vec<Name>,
+    pub effects: Vec<EffectRule>,
+    pub filter_steps: Vec<Name>,
+    pub exclusive_steps: Vec<Name>,
+    pub returning_steps: Vec<Name>,
+    pub locking_steps: Vec<Name>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResultRule {
+    /// Depends on all operands.
+    Default,
+    Read,
+    Fresh,
+    Join,
+    Recv,
+    Element,
+    Array,
+    None,
+    Arg(usize),
+}
+
+/// Models and the answers given so far.
+pub struct Library<'m> {
+    models: &'m Models,
+    calls: FxHashMap<EntityId, Rc<[Rc<Call>]>>,
+    methods: FxHashMap<Name, Rc<[Rc<Call>]>>,
+    entries: FxHashMap<EntityId, Rc<[Rc<EntryRule>]>>,
+    duck_entries: FxHashMap<Name, Rc<[Rc<EntryRule>]>>,
+    chains: Option<Rc<[Rc<ChainRule>]>>,
+    empty: Rc<[Rc<Call>]>,
+}
+
+impl<'m> Library<'m> {
+    pub fn new(models: &'m Models) -> Self {
+        Self {
+            models,
+            calls: FxHashMap::default(),
+            methods: FxHashMap::default(),
+            entries: FxHashMap::default(),
+            duck_entries: FxHashMap::default(),
+            chains: None,
+            empty: Rc::from([]),
+        }
+    }
+
+    pub fn calls(
+        &mut self,
+        id: EntityId,
+        entities: &mut Entities,
+        names: &mut Names,
+    ) -> Rc<[Rc<Call>]> {
+        if let Some(found) = self.calls.get(&id) {
+            return Rc::clone(found);
+        }
+        let entity = entities.get(id);
+        let path = if entity.instance {
+            format!("{}#()", names.text(entity.path))
+        } else {
+            names.text(entity.path).to_owned()
+        };
+        let found = self.models.call(names.text(entity.module), &path);
+        let rules: Rc<[Rc<Call>]> = match found {
+            None => Rc::clone(&self.empty),
+            Some(list) => list
+                .iter()
+                .map(|m| {
+                    let ty = m
+                        .result_type
+                        .as_ref()
+                        .map(|t| make_type(t, entities, names));
+                    Rc::new(compile(&m.model, ty, false))
+                })
+                .collect(),
+        };
+        self.calls.insert(id, Rc::clone(&rules));
+        rules
+    }
+
+    pub fn methods(
+        &mut self,
+        name: Name,
+        entities: &mut Entities,
+        names: &mut Names,
+    ) -> Rc<[Rc<Call>]> {
+        if let Some(found) = self.methods.get(&name) {
+            return Rc::clone(found);
+        }
+        let list = self.models.method(names.text(name));
+        let rules: Rc<[Rc<Call>]> = list
+            .iter()
+            .map(|m| {
+                let ty = m
+                    .result_type
+                    .as_ref()
+                    .map(|t| make_type(t, entities, names));
+                Rc::new(compile(&m.model, ty, true))
+            })
+            .collect();
+        self.methods.insert(name, Rc::clone(&rules));
+        rules
+    }
+
+    pub fn entries(
+        &mut self,
+        id: EntityId,
+        entities: &Entities,
+        names: &Names,
+    ) -> Rc<[Rc<EntryRule>]> {
+        let models = self.models;
+        Rc::clone(self.entries.entry(id).or_insert_with(|| {
+            let entity = entities.get(id);
+            models
+                .entries_for(names.text(entity.module), names.text(entity.path))
+                .iter()
+                .filter_map(|m| entry(&m.model))
+                .collect()
+        }))
+    }
+
+    pub fn duck_entries(&mut self, method: Name, names: &Names) -> Rc<[Rc<EntryRule>]> {
+        let models = self.models;
+        Rc::clone(self.duck_entries.entry(method).or_insert_with(|| {
+            models
+                .duck_entries(names.text(method))
+                .iter()
+                .filter_map(|m| entry(&m.model))
+                .collect()
+        }))
+    }
+
+    /// Classes of the library whose subclasses' methods are handlers.
+    pub fn class_entries(
+        &self,
+        id: EntityId,
+        entities: &Entities,
+        names: &Names,
+    ) -> &'m [toctou_models::ClassEntryModelRef] {
+        let entity = entities.get(id);
+        self.models
+            .class_entries(names.text(entity.module), names.text(entity.path))
+    }
+
+    pub fn chains(&mut self, names: &mut Names) -> Rc<[Rc<ChainRule>]> {
+        if let Some(chains) = &self.chains {
+            return Rc::clone(chains);
+        }
+        let chains: Rc<[Rc<ChainRule>]> = self
+            .models
+            .chains()
+            .iter()
+            .map(|m| Rc::new(chain(&m.model, names)))
+            .collect();
+        self.chains = Some(Rc::clone(&chains));
+        chains
+    }
+
+    /// Is there anything to say about objects of this type?
+    pub fn knows_type(&self, id: EntityId, entities: &Entities, names: &Names) -> bool {
+        self.models
+            .knows_module(names.text(entities.get(id).module))
+    }
+
+    /// The instance type that `new` of this entity gives.
+    pub fn instance_of(
+        &self,
+        id: EntityId,
+        entities: &mut Entities,
+        names: &mut Names,
+    ) -> EntityId {
+        let entity = entities.get(id);
+        let alias = self
+            .models
+            .type_alias(names.text(entity.module), names.text(entity.path))
+            .cloned();
+        match alias {
+            Some(ty) => make_type(&ty, entities, names),
+            None => entities.make(Entity {
+                instance: true,
+                ..entity
+            }),
+        }
+    }
+}
+
+fn make_type(ty: &TypeName, entities: &mut Entities, names: &mut Names) -> EntityId {
+    let module = names.intern(&ty.module);
+    let path = names.intern(&ty.name);
+    entities.make(Entity {
+        module,
+        path,
+        instance: true,
+    })
+}
+
+/// Is this a built-in container whose instances are told apart by where they are made?
+pub fn is_container(id: EntityId, entities: &Entities, names: &Names) -> bool {
+    let entity = entities.get(id);
+    entity.instance
+        && names.text(entity.module) == GLOBAL
+        && matches!(
+            names.text(entity.path),
+            "Map" | "Set" | "WeakMap" | "WeakSet" | "Array"
+        )
+}
+
+// Models are checked when they are loaded, so a place that does not parse is
+// not there: the rule is then as if it had been left out.
+fn place(place: &Option<Place>) -> Option<PlaceExpr> {
+    place.as_ref().and_then(|p| p.parse().ok())
+}
+
+fn whens(list: &[When]) -> Vec<WhenRule> {
+    list.iter()
+        .filter_map(|w| {
+            Some(WhenRule {
+                place: w.place.parse().ok()?,
+                when: w.clone(),
+            })
+        })
+        .collect()
+}
+
+fn effect(e: &Effect) -> EffectRule {
+    EffectRule {
+        key: place(&e.key),
+        entry: place(&e.entry),
+        value: place(&e.value),
+        filter: place(&e.filter),
+        update: place(&e.update),
+        sql: place(&e.sql),
+        params: place(&e.params),
+        callback: place(&e.callback),
+        permits: place(&e.permits),
+        idempotency: e
+            .idempotency
+            .iter()
+            .filter_map(|p| p.parse().ok())
+            .collect(),
+        when: whens(&e.when),
+        effect: e.clone(),
+    }
+}
+
+fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
+    let result = match &m.result {
+        None | Some(ResultModel::Type { .. }) => ResultRule::Default,
+        Some(ResultModel::Word(word)) => match word.as_str() {
+            "read" => ResultRule::Read,
+            "fresh" => ResultRule::Fresh,
+            "join" => ResultRule::Join,
+            "recv" => ResultRule::Recv,
+            "element" => ResultRule::Element,
+            "array" => ResultRule::Array,
+            "none" => ResultRule::None,
+            other => other
+                .strip_prefix("arg")
+                .and_then(|n| n.parse().ok())
+                .map_or(ResultRule::Default, ResultRule::Arg),
+        },
+    };
+    Call {
+        effects: m.effects.iter().map(effect).collect(),
+        callbacks: m
+            .callbacks
+            .iter()
+            .filter_map(|c| {
+                Some(CallbackRule {
+                    place: c.place.parse().ok()?,
+                    args: place(&c.args),
+                    callback: c.clone(),
+                })
+            })
+            .collect(),
+        result,
+        result_type,
+        min_args: m.min_args,
+        max_args: m.max_args.unwrap_or(usize::MAX),
+        when: whens(&m.when),
+        duck,
+        known_table: m.known_table,
+    }
+}
+
+fn entry(m: &EntryModel) -> Option<Rc<EntryRule>> {
+    Some(Rc::new(EntryRule {
+        kind: m.kind,
+        name: place(&m.name),
+        handler: m.handler.parse().ok()?,
+        min_args: m.min_args,
+        when: whens(&m.when),
+        dispatches: m.dispatches,
+    }))
+}
+
+fn chain(m: &ChainModel, names: &mut Names) -> ChainRule {
+    let mut all = |list: &[String]| names.intern_all(list.iter().map(String::as_str));
+    ChainRule {
+        steps: all(&m.steps),
+        without: all(&m.without),
+        filter_steps: all(&m.filter_steps),
+        exclusive_steps: all(&m.exclusive_steps),
+        returning_steps: all(&m.returning_steps),
+        locking_steps: all(&m.locking_steps),
+        effects: m.effects.iter().map(effect).collect(),
+    }
+}

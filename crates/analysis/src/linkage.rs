@@ -1,0 +1,518 @@
+//! What an imported name or a type name leads to, across modules.
+
+use rustc_hash::FxHashMap;
+use toctou_core::ir::{
+    Cell, ClassId, ExportTarget, FuncId, ImportedName, ModuleId, Op, Program, Target, TypeDef,
+    TypeRef, Var, VarKind,
+};
+use toctou_core::{Name, Names};
+
+use crate::entity::{Entities, Entity, EntityId, GLOBAL};
+
+/// What a name is bound to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Binding {
+    /// A top-level variable of a module.
+    Cell(Cell),
+    /// A module of the program as an object.
+    Namespace(ModuleId),
+    Ext(EntityId),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TypeTarget {
+    Class(ClassId),
+    /// An instance of a library's type.
+    Ext(EntityId),
+}
+
+/// Re-export chains are followed this far; longer ones are cycles.
+const MAX_HOPS: usize = 24;
+
+pub struct Linkage {
+    exports: Vec<FxHashMap<Name, usize>>,
+    imports: FxHashMap<(ModuleId, Var), usize>,
+    types: Vec<FxHashMap<Name, usize>>,
+    /// Classes that extend or implement a class, transitively closed.
+    subclasses: Vec<Vec<ClassId>>,
+    superclass: Vec<Option<TypeTarget>>,
+    class_cells: FxHashMap<Cell, ClassId>,
+    default: Option<Name>,
+    /// Each module and those whose exports it passes on (`export *`), nearest first.
+    stars: Vec<Vec<ModuleId>>,
+    pub imported: FxHashMap<Cell, Binding>,
+}
+
+impl Linkage {
+    pub fn new(program: &Program, names: &mut Names, entities: &mut Entities) -> Self {
+        let mut linkage = Self {
+            exports: Vec::with_capacity(program.modules.len()),
+            imports: FxHashMap::default(),
+            types: Vec::with_capacity(program.modules.len()),
+            subclasses: vec![Vec::new(); program.classes.len()],
+            superclass: vec![None; program.classes.len()],
+            class_cells: FxHashMap::default(),
+            default: names.find("default"),
+            stars: star_exports(program),
+            imported: FxHashMap::default(),
+        };
+        for (m, module) in program.modules.iter().enumerate() {
+            let by_name = |i: usize, n: &Name| (*n, i);
+            linkage.exports.push(
+                module
+                    .exports
+                    .iter()
+                    .enumerate()
+                    .map(|(i, (n, _))| by_name(i, n))
+                    .collect(),
+            );
+            linkage.types.push(
+                module
+                    .types
+                    .iter()
+                    .enumerate()
+                    .map(|(i, (n, _))| by_name(i, n))
+                    .collect(),
+            );
+            for (i, import) in module.imports.iter().enumerate() {
+                linkage.imports.insert((ModuleId(m as u32), import.var), i);
+            }
+            let init = program.function(module.init);
+            let mut class_vars: FxHashMap<Var, ClassId> = FxHashMap::default();
+            for inst in init.blocks.iter().flat_map(|b| &b.insts) {
+                match &inst.op {
+                    Op::Class { dst, class } => {
+                        class_vars.insert(*dst, *class);
+                    }
+                    Op::StoreVar { cell, value } => {
+                        if let Some(class) = class_vars.get(value) {
+                            linkage.class_cells.insert(*cell, *class);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for (m, module) in program.modules.iter().enumerate() {
+            for import in &module.imports {
+                let cell = Cell {
+                    owner: module.init,
+                    var: import.var,
+                };
+                if let Some(binding) =
+                    linkage.import(program, ModuleId(m as u32), import.var, names, entities)
+                {
+                    linkage.imported.insert(cell, binding);
+                }
+            }
+        }
+        linkage.class_hierarchy(program, names, entities);
+        linkage
+    }
+
+    /// What an import variable is bound to.
+    fn import(
+        &self,
+        program: &Program,
+        module: ModuleId,
+        var: Var,
+        names: &mut Names,
+        entities: &mut Entities,
+    ) -> Option<Binding> {
+        let import =
+            &program.modules[module.0 as usize].imports[*self.imports.get(&(module, var))?];
+        self.through(
+            program,
+            import.target.as_ref()?,
+            &import.name,
+            names,
+            entities,
+            0,
+        )
+    }
+
+    fn through(
+        &self,
+        program: &Program,
+        target: &Target,
+        name: &ImportedName,
+        names: &mut Names,
+        entities: &mut Entities,
+        hops: usize,
+    ) -> Option<Binding> {
+        match (target, name) {
+            (Target::External(module), name) => {
+                let path = match name {
+                    ImportedName::Default | ImportedName::Namespace => names.intern(""),
+                    ImportedName::Named(n) if Some(*n) == self.default => names.intern(""),
+                    ImportedName::Named(n) => *n,
+                };
+                let entity = Entity {
+                    module: *module,
+                    path,
+                    instance: false,
+                };
+                Some(Binding::Ext(entities.make(entity)))
+            }
+            (Target::Module(m), ImportedName::Namespace) => Some(Binding::Namespace(*m)),
+            (Target::Module(m), ImportedName::Default) => self
+                .default
+                .and_then(|d| self.export(program, *m, d, names, entities, hops + 1))
+                // CommonJS: the module object is the default.
+                .or(Some(Binding::Namespace(*m))),
+            (Target::Module(m), ImportedName::Named(n)) => {
+                self.export(program, *m, *n, names, entities, hops + 1)
+            }
+        }
+    }
+
+    /// What a module exports under a name, itself or by `export *`.
+    pub fn export(
+        &self,
+        program: &Program,
+        module: ModuleId,
+        name: Name,
+        names: &mut Names,
+        entities: &mut Entities,
+        hops: usize,
+    ) -> Option<Binding> {
+        self.stars
+            .get(module.0 as usize)?
+            .iter()
+            .find_map(|m| self.own_export(program, *m, name, names, entities, hops))
+    }
+
+    fn own_export(
+        &self,
+        program: &Program,
+        module: ModuleId,
+        name: Name,
+        names: &mut Names,
+        entities: &mut Entities,
+        hops: usize,
+    ) -> Option<Binding> {
+        if hops > MAX_HOPS {
+            return None;
+        }
+        let linked = program.modules.get(module.0 as usize)?;
+        if let Some(&i) = self.exports[module.0 as usize].get(&name) {
+            return match &linked.exports[i].1 {
+                ExportTarget::Local(var) => {
+                    let init = program.function(linked.init);
+                    if init
+                        .vars
+                        .get(var.0 as usize)
+                        .is_some_and(|v| v.kind == VarKind::Import)
+                    {
+                        let import = &linked.imports[*self.imports.get(&(module, *var))?];
+                        return self.through(
+                            program,
+                            import.target.as_ref()?,
+                            &import.name,
+                            names,
+                            entities,
+                            hops + 1,
+                        );
+                    }
+                    Some(Binding::Cell(Cell {
+                        owner: linked.init,
+                        var: *var,
+                    }))
+                }
+                ExportTarget::From { name, target, .. } => {
+                    self.through(program, target.as_ref()?, name, names, entities, hops + 1)
+                }
+            };
+        }
+        None
+    }
+
+    /// What a type's name means in a module.
+    pub fn type_target(
+        &self,
+        program: &Program,
+        module: ModuleId,
+        ty: &TypeRef,
+        names: &mut Names,
+        entities: &mut Entities,
+    ) -> Option<TypeTarget> {
+        self.type_name(program, module, ty.name, names, entities, 0)
+    }
+
+    fn type_name(
+        &self,
+        program: &Program,
+        module: ModuleId,
+        name: Name,
+        names: &mut Names,
+        entities: &mut Entities,
+        hops: usize,
+    ) -> Option<TypeTarget> {
+        if hops > MAX_HOPS {
+            return None;
+        }
+        let text = names.text(name);
+        if text.starts_with("typeof ") {
+            return None;
+        }
+        let (head, rest) = match text.split_once('.') {
+            Some((head, rest)) => (head.to_owned(), Some(rest.to_owned())),
+            None => (text.to_owned(), None),
+        };
+        let head_name = names.find(&head)?;
+        let linked = &program.modules[module.0 as usize];
+        if let Some(&i) = self.types[module.0 as usize].get(&head_name) {
+            match &linked.types[i].1 {
+                TypeDef::Class(class) => return Some(TypeTarget::Class(*class)),
+                TypeDef::Alias(alias) => {
+                    return (alias.name != name).then(|| {
+                        self.type_name(program, module, alias.name, names, entities, hops + 1)
+                    })?;
+                }
+                TypeDef::Import(var) => {
+                    let import = &linked.imports[*self.imports.get(&(module, *var))?];
+                    return self.imported_type(
+                        program,
+                        import.target.as_ref()?,
+                        &import.name,
+                        rest.as_deref(),
+                        names,
+                        entities,
+                        hops,
+                    );
+                }
+            }
+        }
+        let global = names.intern(GLOBAL);
+        Some(TypeTarget::Ext(entities.make(Entity {
+            module: global,
+            path: name,
+            instance: true,
+        })))
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn imported_type(
+        &self,
+        program: &Program,
+        target: &Target,
+        name: &ImportedName,
+        rest: Option<&str>,
+        names: &mut Names,
+        entities: &mut Entities,
+        hops: usize,
+    ) -> Option<TypeTarget> {
+        match target {
+            Target::External(module) => {
+                let head = match name {
+                    ImportedName::Named(n) => names.text(*n).to_owned(),
+                    ImportedName::Default | ImportedName::Namespace => String::new(),
+                };
+                let text = match (head.is_empty(), rest) {
+                    (true, Some(rest)) => rest.to_owned(),
+                    (true, None) => String::new(),
+                    (false, Some(rest)) => format!("{head}.{rest}"),
+                    (false, None) => head,
+                };
+                let path = names.intern(&text);
+                Some(TypeTarget::Ext(entities.make(Entity {
+                    module: *module,
+                    path,
+                    instance: true,
+                })))
+            }
+            Target::Module(m) => {
+                let wanted = match (name, rest) {
+                    (ImportedName::Named(n), None) => *n,
+                    (_, Some(rest)) => names.find(rest)?,
+                    (ImportedName::Default, None) => self.default?,
+                    (ImportedName::Namespace, None) => return None,
+                };
+                self.exported_type(program, *m, wanted, names, entities, hops + 1)
+            }
+        }
+    }
+
+    fn exported_type(
+        &self,
+        program: &Program,
+        module: ModuleId,
+        name: Name,
+        names: &mut Names,
+        entities: &mut Entities,
+        hops: usize,
+    ) -> Option<TypeTarget> {
+        self.stars
+            .get(module.0 as usize)?
+            .iter()
+            .find_map(|m| self.own_exported_type(program, *m, name, names, entities, hops))
+    }
+
+    fn own_exported_type(
+        &self,
+        program: &Program,
+        module: ModuleId,
+        name: Name,
+        names: &mut Names,
+        entities: &mut Entities,
+        hops: usize,
+    ) -> Option<TypeTarget> {
+        if hops > MAX_HOPS {
+            return None;
+        }
+        let linked = program.modules.get(module.0 as usize)?;
+        if self.types[module.0 as usize].contains_key(&name) {
+            return self.type_name(program, module, name, names, entities, hops + 1);
+        }
+        if let Some(&i) = self.exports[module.0 as usize].get(&name) {
+            return match &linked.exports[i].1 {
+                ExportTarget::Local(var) => {
+                    let cell = Cell {
+                        owner: linked.init,
+                        var: *var,
+                    };
+                    if let Some(class) = self.class_cells.get(&cell) {
+                        return Some(TypeTarget::Class(*class));
+                    }
+                    let import = &linked.imports[*self.imports.get(&(module, *var))?];
+                    self.imported_type(
+                        program,
+                        import.target.as_ref()?,
+                        &import.name,
+                        None,
+                        names,
+                        entities,
+                        hops + 1,
+                    )
+                }
+                ExportTarget::From { name, target, .. } => self.imported_type(
+                    program,
+                    target.as_ref()?,
+                    name,
+                    None,
+                    names,
+                    entities,
+                    hops + 1,
+                ),
+            };
+        }
+        None
+    }
+
+    fn class_hierarchy(&mut self, program: &Program, names: &mut Names, entities: &mut Entities) {
+        let mut parents: Vec<Vec<ClassId>> = vec![Vec::new(); program.classes.len()];
+        for (c, class) in program.classes.iter().enumerate() {
+            let module = program.class_module[c];
+            if let Some(extends) = class.extends {
+                let target = self.type_name(program, module, extends, names, entities, 0);
+                self.superclass[c] = target;
+            }
+            for name in class.extends.iter().chain(&class.implements) {
+                if let Some(TypeTarget::Class(parent)) =
+                    self.type_name(program, module, *name, names, entities, 0)
+                {
+                    parents[c].push(parent);
+                }
+            }
+        }
+        for c in 0..program.classes.len() {
+            let mut stack = parents[c].clone();
+            let mut seen = rustc_hash::FxHashSet::default();
+            while let Some(parent) = stack.pop() {
+                if seen.insert(parent) && seen.len() < 64 {
+                    self.subclasses[parent.0 as usize].push(ClassId(c as u32));
+                    stack.extend(&parents[parent.0 as usize]);
+                }
+            }
+        }
+    }
+
+    pub fn superclass(&self, class: ClassId) -> Option<TypeTarget> {
+        self.superclass[class.0 as usize]
+    }
+
+    /// A class and everything below it that can be instantiated.
+    pub fn concrete(&self, program: &Program, class: ClassId) -> Vec<ClassId> {
+        let mut out = Vec::new();
+        if !program.classes[class.0 as usize].is_interface {
+            out.push(class);
+        }
+        out.extend(
+            self.subclasses[class.0 as usize]
+                .iter()
+                .filter(|c| !program.classes[c.0 as usize].is_interface),
+        );
+        out.truncate(16);
+        if out.is_empty() {
+            // A type of plain objects: its fields still have types.
+            out.push(class);
+        }
+        out
+    }
+
+    /// A method of the class or of its nearest superclass that has it.
+    pub fn method(&self, program: &Program, class: ClassId, name: Name) -> Option<FuncId> {
+        let mut at = class;
+        for _ in 0..MAX_HOPS {
+            let c = &program.classes[at.0 as usize];
+            if let Some((_, f)) = c.methods.iter().find(|(n, _)| *n == name) {
+                return Some(*f);
+            }
+            match self.superclass(at) {
+                Some(TypeTarget::Class(next)) => at = next,
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// The declared type of a field, here or in a superclass.
+    pub fn field_type<'p>(
+        &self,
+        program: &'p Program,
+        class: ClassId,
+        name: Name,
+    ) -> Option<(ModuleId, &'p TypeRef)> {
+        let mut at = class;
+        for _ in 0..MAX_HOPS {
+            let c = &program.classes[at.0 as usize];
+            if let Some(field) = c.fields.iter().find(|f| f.name == name) {
+                return field
+                    .ty
+                    .as_ref()
+                    .map(|t| (program.class_module[at.0 as usize], t));
+            }
+            match self.superclass(at) {
+                Some(TypeTarget::Class(next)) => at = next,
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
+/// Modules reached from each by `export *`. Each is visited once, so that
+/// modules which pass each other on cost no more than their number.
+fn star_exports(program: &Program) -> Vec<Vec<ModuleId>> {
+    let n = program.modules.len();
+    let mut out = Vec::with_capacity(n);
+    for m in 0..n {
+        let mut order = vec![ModuleId(m as u32)];
+        let mut seen = rustc_hash::FxHashSet::default();
+        seen.insert(ModuleId(m as u32));
+        let mut at = 0;
+        while at < order.len() {
+            for (_, target) in &program.modules[order[at].0 as usize].star_exports {
+                if let Some(Target::Module(next)) = target
+                    && (next.0 as usize) < n
+                    && seen.insert(*next)
+                {
+                    order.push(*next);
+                }
+            }
+            at += 1;
+        }
+        out.push(order);
+    }
+    out
+}

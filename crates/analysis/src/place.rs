@@ -1,0 +1,218 @@
+//! Do a read and a write mean the same thing, and does the write itself make
+//! sure that what was read still holds?
+
+use toctou_core::Name;
+use toctou_core::finding::ResourceKind;
+use toctou_models::Mode;
+
+use crate::effect::{Act, Event};
+use crate::interp::Interp;
+use crate::sym::{self, Sym, SymKind};
+
+impl Interp<'_, '_, '_> {
+    /// A name with a counter or the like in it is another one at every call.
+    pub(crate) fn changes_by_call(&self, name: Sym) -> bool {
+        let mut stack = vec![name];
+        let mut budget = 64;
+        while let Some(s) = stack.pop() {
+            budget -= 1;
+            if budget == 0 {
+                return false;
+            }
+            let counter = match self.cx.syms.kind(s) {
+                SymKind::Field(_, field) => self.cx.counted_fields.contains(field),
+                SymKind::Cell(cell) | SymKind::VarLoc(cell) => self.cx.mutable_cells.contains(cell),
+                _ => false,
+            };
+            if counter {
+                return true;
+            }
+            sym::for_each_child(self.cx.syms.kind(s), |c| stack.push(c));
+        }
+        false
+    }
+
+    /// Does the call that contains the write look for itself, before it writes?
+    pub(crate) fn looks_again(&self, read: &Event, w: usize) -> bool {
+        let write = &self.events[w];
+        write.call.is_some()
+            && self.events.iter().enumerate().any(|(i, e)| {
+                e.call == write.call
+                    && e.act.is_read()
+                    && e.loc == read.loc
+                    && write
+                        .data
+                        .events()
+                        .chain(write.ctrl.events())
+                        .any(|(d, _)| d as usize == i)
+            })
+    }
+
+    /// A collection in memory, gone through with pauses, and written out whole.
+    pub(crate) fn is_snapshot(&self, read: &Event, write: &Event, data: bool) -> bool {
+        data && read.act == Act::Read
+            && read.loc.kind == ResourceKind::Memory
+            && write.loc.kind == ResourceKind::File
+            && write.act == Act::Write
+            && read.collection
+            && !write
+                .key_deps
+                .iter()
+                .any(|d| matches!(d.source, crate::effect::Source::Param(_)))
+    }
+
+    pub(crate) fn same_place(&self, read: &Event, write: &Event, r: u32) -> bool {
+        if read.loc.kind != write.loc.kind {
+            return false;
+        }
+        match read.loc.kind {
+            ResourceKind::File => {
+                read.loc.key == write.loc.key
+                    || self.is_same_record(read.loc.key, write.loc.key, r)
+                    || (read.act == Act::List && self.is_inside(write.loc.key, read.loc.key))
+            }
+            ResourceKind::Row => read.loc.key == write.loc.key && self.same_row(read, write, r),
+            ResourceKind::Kv => read.loc.key == write.loc.key && read.loc.entry == write.loc.entry,
+            ResourceKind::Memory => read.loc.key == write.loc.key,
+            _ => false,
+        }
+    }
+
+    /// Two paths that differ only in a part that the second took from what was
+    /// read at the first: `${id}.json`, and `${task.id}.json` of the task in it.
+    pub(crate) fn is_same_record(&self, a: Sym, b: Sym, r: u32) -> bool {
+        let (a, b) = (self.cx.syms.path_parts(a), self.cx.syms.path_parts(b));
+        let from_read = |s: Sym| {
+            self.deps_of(s)
+                .events()
+                .any(|(e, attr)| e == r && attr.is_some())
+        };
+        let same_part = |a: Sym, b: Sym| {
+            a == b
+                || match (self.cx.syms.kind(a), self.cx.syms.kind(b)) {
+                    (SymKind::Concat(x), SymKind::Concat(y)) => {
+                        x.len() == y.len()
+                            && x.iter().zip(y.iter()).all(|(p, q)| p == q || from_read(*q))
+                    }
+                    _ => false,
+                }
+        };
+        a.len() > 1 && a.len() == b.len() && a.iter().zip(&b).all(|(p, q)| same_part(*p, *q))
+    }
+
+    /// Is a path below a folder?
+    pub(crate) fn is_inside(&self, path: Sym, folder: Sym) -> bool {
+        let (path, folder) = (
+            self.cx.syms.path_parts(path),
+            self.cx.syms.path_parts(folder),
+        );
+        path.len() > folder.len() && path[..folder.len()] == folder[..]
+    }
+
+    pub(crate) fn same_row(&self, read: &Event, write: &Event, r: u32) -> bool {
+        let (Some(a), Some(b)) = (read.loc.entry, write.loc.entry) else {
+            return true;
+        };
+        // The row that is written was found by the read.
+        if let Some(row) = &write.row
+            && row
+                .conditions
+                .iter()
+                .any(|(_, d)| d.events().any(|(e, _)| e == r))
+        {
+            return true;
+        }
+        let (SymKind::Object(a), SymKind::Object(b)) = (self.cx.syms.kind(a), self.cx.syms.kind(b))
+        else {
+            return a == b;
+        };
+        let mut common = 0;
+        for (column, value) in a.iter() {
+            if let Some((_, other)) = b.iter().find(|(c, _)| c == column) {
+                common += 1;
+                if other == value {
+                    return true;
+                }
+            }
+        }
+        let insert = write.row.as_ref().is_some_and(|r| r.insert);
+        common == 0 && insert && read.row.as_ref().is_some_and(|r| r.aggregate)
+    }
+
+    /// The statement itself makes sure that what was read still holds.
+    pub(crate) fn is_closed_by_itself(
+        &self,
+        read: &Event,
+        write: &Event,
+        r: u32,
+        data: bool,
+        checked: &[Name],
+    ) -> bool {
+        match write.mode {
+            Mode::Exclusive => return true,
+            Mode::Upsert if !data => return true,
+            // An append loses nothing.
+            _ if write.act == Act::Append => return true,
+            _ => {}
+        }
+        let Some(row) = &write.row else {
+            return match write.mode {
+                // INCR after a separate test is still a race; after a mere look it is not.
+                Mode::Atomic => checked.is_empty() && !matches!(read.act, Act::Read),
+                Mode::Conditional => true,
+                _ => false,
+            };
+        };
+        // Compare and swap: a column is compared with what was read.
+        let cas = row.conditions.iter().any(|(column, deps)| {
+            deps.events()
+                .any(|(e, attr)| e == r && attr == Some(*column))
+        }) && row.conditions.len() > 1;
+        if cas {
+            return true;
+        }
+        let conditions: Vec<Name> = row.conditions.iter().map(|c| c.0).collect();
+        let real: Vec<&Name> = checked
+            .iter()
+            .filter(|n| {
+                !matches!(
+                    self.cx.names.text(**n),
+                    "rows" | "0" | "rowCount" | "changes" | "data" | "error" | "results" | "count"
+                )
+            })
+            .collect();
+        if !real.is_empty() && !data && real.iter().all(|n| self.has_column(&conditions, **n)) {
+            return true;
+        }
+        if write.mode == Mode::Conditional && real.is_empty() && !data {
+            return true;
+        }
+        // That a row exists is not a race with changing it: nothing is changed if it is gone.
+        let existence = real.is_empty() && !data;
+        if existence && !row.insert {
+            let consumes = write.act == Act::Delete && !row.returning && !row.looked_at;
+            return !consumes;
+        }
+        // Values that the database computes are not lost …
+        if write.mode == Mode::Atomic && data && real.is_empty() {
+            return true;
+        }
+        row.unique && row.insert
+    }
+
+    /// `ownerId` is checked where `owner_id` is a condition.
+    pub(crate) fn has_column(&self, columns: &[Name], name: Name) -> bool {
+        let wanted = plain(self.cx.names.text(name));
+        columns
+            .iter()
+            .any(|c| plain(self.cx.names.text(*c)) == wanted)
+    }
+}
+
+/// `ownerId`, `owner_id` and `OWNER_ID` are one name.
+pub fn plain(name: &str) -> String {
+    name.chars()
+        .filter(|c| *c != '_' && *c != '-')
+        .flat_map(char::to_lowercase)
+        .collect()
+}

@@ -1,0 +1,1062 @@
+//! Which functions and objects a register can hold, over the whole program.
+//!
+//! Flow-insensitive inclusion constraints (0-CFA with fields), solved with a
+//! worklist. It answers one question: who is called here? Handler tables,
+//! wrappers, injected services, callbacks and factories all come down to it.
+//! Sets are capped, so the cost stays linear; past the cap a call has no known
+//! target and is treated like a library's that no model knows.
+
+mod answers;
+mod libraries;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+use toctou_core::ir::{
+    Arg, CallKind, Callee, Cell, ClassId, FuncId, FuncKind, Function, Key, ModuleId, Op, Program,
+    Term, TypeRef, Var,
+};
+use toctou_core::{FileRole, Name, Names};
+
+use crate::entity::{Entities, Entity, EntityId, GLOBAL};
+use crate::library::{Call as CallRule, Library};
+use crate::linkage::{Binding, Linkage, TypeTarget};
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Node(u32);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ObjId(u32);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Obj {
+    Func(FuncId),
+    Class(ClassId),
+    Instance(ClassId),
+    Literal(u32),
+    Array(u32),
+    Namespace(ModuleId),
+    /// A library's function, namespace or instance.
+    Ext(EntityId),
+    /// A library's container (`Map`), made at one place.
+    Container(u32, EntityId),
+}
+
+/// More objects than this in one register say nothing any more.
+const CAP: usize = 96;
+/// A method that nobody's type is known for is looked up by name, if so few have it.
+const BY_NAME: usize = 3;
+
+#[derive(Default)]
+struct NodeData {
+    pts: SmallVec<[ObjId; 2]>,
+    copies: SmallVec<[Node; 2]>,
+    uses: SmallVec<[u32; 1]>,
+    queued: bool,
+    /// How many of `pts` were propagated already.
+    done: u32,
+}
+
+#[derive(Clone, Copy)]
+enum Use {
+    Get {
+        field: Name,
+        dst: Node,
+    },
+    Set {
+        field: Name,
+        value: Node,
+    },
+    GetAny {
+        dst: Node,
+    },
+    SetAny {
+        value: Node,
+    },
+    Element {
+        dst: Node,
+    },
+    /// The register is called.
+    Callee(u32),
+    /// A method of the register's value is called.
+    Receiver(u32),
+    /// The register's functions are called back by a library.
+    Callback {
+        call: u32,
+        rule: u32,
+    },
+}
+
+struct CallSite {
+    func: FuncId,
+    dst: Node,
+    args: SmallVec<[Node; 4]>,
+    spread: bool,
+    recv: Option<Node>,
+    method: Option<Name>,
+    kind: CallKind,
+    funcs: SmallVec<[FuncId; 2]>,
+    exts: SmallVec<[EntityId; 2]>,
+    ducked: bool,
+}
+
+/// Who is called where.
+pub struct PointsTo {
+    base: Vec<u32>,
+    nodes: Vec<NodeData>,
+    objs: Vec<Obj>,
+    obj_map: FxHashMap<Obj, ObjId>,
+    fields: FxHashMap<(ObjId, Name), Node>,
+    field_list: FxHashMap<ObjId, Vec<(Name, Node)>>,
+    elems: FxHashMap<ObjId, Node>,
+    uses: Vec<Use>,
+    calls: Vec<CallSite>,
+    call_base: Vec<u32>,
+    rets: Vec<Node>,
+    this: Vec<Node>,
+    worklist: Vec<Node>,
+    callback_rules: Vec<(std::rc::Rc<CallRule>, usize)>,
+    params: Vec<SmallVec<[Node; 4]>>,
+    /// All copies that were asked for: a helper's result goes to every caller.
+    copied: FxHashSet<(Node, Node)>,
+    /// Functions of product files.
+    product: Vec<bool>,
+    methods_by_name: FxHashMap<Name, Vec<FuncId>>,
+    method_class: FxHashMap<FuncId, ClassId>,
+}
+
+pub struct Env<'a, 'm> {
+    pub program: &'a Program,
+    pub names: &'a mut Names,
+    pub entities: &'a mut Entities,
+    pub linkage: &'a Linkage,
+    pub library: &'a mut Library<'m>,
+}
+
+impl PointsTo {
+    pub fn solve(env: &mut Env<'_, '_>) -> Self {
+        let program = env.program;
+        let mut pt = Self {
+            base: Vec::with_capacity(program.functions.len()),
+            nodes: Vec::new(),
+            objs: Vec::new(),
+            obj_map: FxHashMap::default(),
+            fields: FxHashMap::default(),
+            field_list: FxHashMap::default(),
+            elems: FxHashMap::default(),
+            uses: Vec::new(),
+            calls: Vec::new(),
+            call_base: Vec::with_capacity(program.functions.len()),
+            rets: Vec::new(),
+            this: Vec::new(),
+            worklist: Vec::new(),
+            callback_rules: Vec::new(),
+            params: Vec::new(),
+            copied: FxHashSet::default(),
+            product: (0..program.functions.len())
+                .map(|f| program.file_of(FuncId(f as u32)).role == FileRole::Product)
+                .collect(),
+            methods_by_name: FxHashMap::default(),
+            method_class: FxHashMap::default(),
+        };
+        for function in &program.functions {
+            pt.base.push(pt.nodes.len() as u32);
+            for _ in 0..function.vars.len() {
+                pt.nodes.push(NodeData::default());
+            }
+            let ret = pt.fresh();
+            pt.rets.push(ret);
+            let this = pt.fresh();
+            pt.this.push(this);
+            let base = pt.base[pt.base.len() - 1];
+            pt.params
+                .push(function.params.iter().map(|v| Node(base + v.0)).collect());
+        }
+        for (c, class) in program.classes.iter().enumerate() {
+            for (name, f) in &class.methods {
+                pt.methods_by_name.entry(*name).or_default().push(*f);
+                pt.method_class.insert(*f, ClassId(c as u32));
+            }
+            for f in class.methods.iter().map(|m| m.1).chain(class.constructor) {
+                // Members are called on instances, even if we never see who makes them.
+                if program.function(f).kind != FuncKind::StaticMethod {
+                    let obj = pt.obj(Obj::Instance(ClassId(c as u32)));
+                    let this = pt.this[f.0 as usize];
+                    pt.add(this, obj);
+                }
+            }
+        }
+        for f in 0..program.functions.len() {
+            pt.constrain(env, FuncId(f as u32));
+        }
+        pt.run(env);
+        if pt.resolve_by_name(env) {
+            pt.run(env);
+        }
+        pt
+    }
+
+    fn fresh(&mut self) -> Node {
+        self.nodes.push(NodeData::default());
+        Node(self.nodes.len() as u32 - 1)
+    }
+
+    pub fn node(&self, f: FuncId, v: Var) -> Node {
+        Node(self.base[f.0 as usize] + v.0)
+    }
+
+    fn obj(&mut self, obj: Obj) -> ObjId {
+        *self.obj_map.entry(obj).or_insert_with(|| {
+            self.objs.push(obj);
+            ObjId(self.objs.len() as u32 - 1)
+        })
+    }
+
+    fn add(&mut self, node: Node, obj: ObjId) {
+        let data = &mut self.nodes[node.0 as usize];
+        if data.pts.len() >= CAP || data.pts.contains(&obj) {
+            return;
+        }
+        data.pts.push(obj);
+        if !data.queued {
+            data.queued = true;
+            self.worklist.push(node);
+        }
+    }
+
+    fn copy(&mut self, from: Node, to: Node) {
+        if from == to || !self.copied.insert((from, to)) {
+            return;
+        }
+        self.nodes[from.0 as usize].copies.push(to);
+        for obj in self.nodes[from.0 as usize].pts.clone() {
+            self.add(to, obj);
+        }
+    }
+
+    fn on(&mut self, env: &mut Env<'_, '_>, node: Node, what: Use) {
+        let index = self.uses.len() as u32;
+        self.uses.push(what);
+        self.nodes[node.0 as usize].uses.push(index);
+        for obj in self.nodes[node.0 as usize].pts.clone() {
+            self.apply(env, what, obj);
+        }
+    }
+
+    fn field(&mut self, env: &mut Env<'_, '_>, obj: ObjId, name: Name) -> Node {
+        if let Some(&node) = self.fields.get(&(obj, name)) {
+            return node;
+        }
+        let node = self.fresh();
+        self.fields.insert((obj, name), node);
+        self.field_list.entry(obj).or_default().push((name, node));
+        if let Obj::Instance(class) = self.objs[obj.0 as usize]
+            && let Some((module, ty)) = env.linkage.field_type(env.program, class, name)
+        {
+            self.seed(env, node, module, ty);
+        }
+        node
+    }
+
+    fn elem(&mut self, obj: ObjId) -> Node {
+        if let Some(&node) = self.elems.get(&obj) {
+            return node;
+        }
+        let node = self.fresh();
+        self.elems.insert(obj, node);
+        node
+    }
+
+    /// A declared type says what a register can hold, whoever fills it.
+    fn seed(&mut self, env: &mut Env<'_, '_>, node: Node, module: ModuleId, ty: &TypeRef) {
+        let mut node = node;
+        let mut ty = ty;
+        for _ in 0..4 {
+            if let Some(element) = &ty.element {
+                let text = env.names.text(ty.name).to_owned();
+                let site = self.nodes.len() as u32;
+                let obj = match text.as_str() {
+                    "Map" | "Set" | "WeakMap" => {
+                        let module = env.names.intern(GLOBAL);
+                        let entity = env.entities.make(Entity {
+                            module,
+                            path: ty.name,
+                            instance: true,
+                        });
+                        Obj::Container(site, entity)
+                    }
+                    _ => Obj::Array(site),
+                };
+                let obj = self.obj(obj);
+                self.add(node, obj);
+                node = self.elem(obj);
+                ty = element;
+                continue;
+            }
+            match env
+                .linkage
+                .type_target(env.program, module, ty, env.names, env.entities)
+            {
+                Some(TypeTarget::Class(class)) => {
+                    for c in env.linkage.concrete(env.program, class) {
+                        let obj = self.obj(Obj::Instance(c));
+                        self.add(node, obj);
+                    }
+                }
+                Some(TypeTarget::Ext(entity))
+                    if env.library.knows_type(entity, env.entities, env.names) =>
+                {
+                    let obj = self.obj(Obj::Ext(entity));
+                    self.add(node, obj);
+                }
+                _ => {}
+            }
+            return;
+        }
+    }
+
+    fn constrain(&mut self, env: &mut Env<'_, '_>, id: FuncId) {
+        self.call_base.push(self.calls.len() as u32);
+        let program = env.program;
+        if program.file_of(id).role == FileRole::Test {
+            return;
+        }
+        let function = program.function(id);
+        let module = program.function_module[id.0 as usize];
+        for (v, info) in function.vars.iter().enumerate() {
+            let node = self.node(id, Var(v as u32));
+            if let Some(ty) = &info.ty {
+                self.seed(env, node, module, ty);
+            }
+            if let Some(&binding) = env.linkage.imported.get(&Cell {
+                owner: id,
+                var: Var(v as u32),
+            }) {
+                match binding {
+                    Binding::Cell(cell) => {
+                        let from = self.node(cell.owner, cell.var);
+                        self.copy(from, node);
+                    }
+                    Binding::Namespace(m) => {
+                        let obj = self.obj(Obj::Namespace(m));
+                        self.add(node, obj);
+                    }
+                    Binding::Ext(e) => {
+                        let obj = self.obj(Obj::Ext(e));
+                        self.add(node, obj);
+                    }
+                }
+            }
+        }
+        if let Some(ty) = &function.return_type {
+            let ret = self.rets[id.0 as usize];
+            self.seed(env, ret, module, ty);
+        }
+        if function.kind == FuncKind::Arrow
+            && let Some(parent) = function.parent
+        {
+            let (from, to) = (self.this[parent.0 as usize], self.this[id.0 as usize]);
+            self.copy(from, to);
+        }
+        let mut strings: FxHashMap<Var, Name> = FxHashMap::default();
+        for block in &function.blocks {
+            for inst in &block.insts {
+                self.inst(env, id, function, &inst.op, &mut strings);
+            }
+            if let Term::Return(Some(v)) = block.term {
+                let (from, to) = (self.node(id, v), self.rets[id.0 as usize]);
+                self.copy(from, to);
+            }
+        }
+    }
+
+    fn inst(
+        &mut self,
+        env: &mut Env<'_, '_>,
+        id: FuncId,
+        function: &Function,
+        op: &Op,
+        strings: &mut FxHashMap<Var, Name>,
+    ) {
+        let n = |pt: &Self, v: Var| pt.node(id, v);
+        match op {
+            Op::Const { dst, value } => {
+                if let toctou_core::ir::Literal::Str(text) = value {
+                    strings.insert(*dst, *text);
+                }
+            }
+            Op::Copy { dst, src } | Op::Await { dst, src } | Op::Enter { dst, resource: src } => {
+                let (a, b) = (n(self, *src), n(self, *dst));
+                self.copy(a, b);
+            }
+            Op::Phi { dst, from } => {
+                for v in from {
+                    let (a, b) = (n(self, *v), n(self, *dst));
+                    self.copy(a, b);
+                }
+            }
+            Op::Binary {
+                dst,
+                op: toctou_core::ir::BinOp::Either,
+                left,
+                right,
+            } => {
+                for v in [left, right] {
+                    let (a, b) = (n(self, *v), n(self, *dst));
+                    self.copy(a, b);
+                }
+            }
+            Op::Func { dst, func } => {
+                let obj = self.obj(Obj::Func(*func));
+                let node = n(self, *dst);
+                self.add(node, obj);
+            }
+            Op::Class { dst, class } => {
+                let obj = self.obj(Obj::Class(*class));
+                let node = n(self, *dst);
+                self.add(node, obj);
+            }
+            Op::Global { dst, name } => {
+                let module = env.names.intern(GLOBAL);
+                let entity = env.entities.make(Entity {
+                    module,
+                    path: *name,
+                    instance: false,
+                });
+                let obj = self.obj(Obj::Ext(entity));
+                let node = n(self, *dst);
+                self.add(node, obj);
+            }
+            Op::LoadVar { dst, cell } => {
+                let (a, b) = (self.node(cell.owner, cell.var), n(self, *dst));
+                self.copy(a, b);
+            }
+            Op::StoreVar { cell, value } => {
+                let (a, b) = (n(self, *value), self.node(cell.owner, cell.var));
+                self.copy(a, b);
+            }
+            Op::This { dst } => {
+                let (a, b) = (self.this[id.0 as usize], n(self, *dst));
+                self.copy(a, b);
+            }
+            Op::GetField { dst, obj, field } => {
+                let (node, dst) = (n(self, *obj), n(self, *dst));
+                self.on(env, node, Use::Get { field: *field, dst });
+            }
+            Op::SetField { obj, field, value } => {
+                let (node, value) = (n(self, *obj), n(self, *value));
+                self.on(
+                    env,
+                    node,
+                    Use::Set {
+                        field: *field,
+                        value,
+                    },
+                );
+            }
+            Op::GetIndex { dst, obj, index } => {
+                let (node, dst) = (n(self, *obj), n(self, *dst));
+                let what = match strings.get(index) {
+                    Some(&field) => Use::Get { field, dst },
+                    None => Use::GetAny { dst },
+                };
+                self.on(env, node, what);
+            }
+            Op::SetIndex { obj, index, value } => {
+                let (node, value) = (n(self, *obj), n(self, *value));
+                let what = match strings.get(index) {
+                    Some(&field) => Use::Set { field, value },
+                    None => Use::SetAny { value },
+                };
+                self.on(env, node, what);
+            }
+            Op::Object { dst, fields } => {
+                let dst = n(self, *dst);
+                let obj = self.obj(Obj::Literal(dst.0));
+                self.add(dst, obj);
+                for (key, value) in fields {
+                    let value = n(self, *value);
+                    match key {
+                        Key::Name(name) => {
+                            let field = self.field(env, obj, *name);
+                            self.copy(value, field);
+                        }
+                        Key::Computed(_) => {
+                            let elem = self.elem(obj);
+                            self.copy(value, elem);
+                        }
+                        // Fields of the spread object are the literal's too.
+                        Key::Spread => self.copy(value, dst),
+                    }
+                }
+            }
+            Op::Array { dst, items } => {
+                let dst = n(self, *dst);
+                let obj = self.obj(Obj::Array(dst.0));
+                self.add(dst, obj);
+                let elem = self.elem(obj);
+                for item in items {
+                    let value = n(self, item.value);
+                    if item.spread {
+                        self.on(env, value, Use::Element { dst: elem });
+                    } else {
+                        self.copy(value, elem);
+                    }
+                }
+            }
+            Op::Element {
+                dst,
+                of,
+                keys: false,
+            } => {
+                let (node, dst) = (n(self, *of), n(self, *dst));
+                self.on(env, node, Use::Element { dst });
+            }
+            Op::Call {
+                dst,
+                callee,
+                args,
+                kind,
+            } => {
+                self.call(env, id, function, *dst, callee, args, *kind);
+            }
+            Op::TaggedTemplate {
+                dst, tag, values, ..
+            } => {
+                let args: Vec<Arg> = values
+                    .iter()
+                    .map(|v| Arg {
+                        value: *v,
+                        spread: false,
+                        name: None,
+                    })
+                    .collect();
+                self.call(env, id, function, *dst, tag, &args, CallKind::Plain);
+            }
+            Op::YieldValue { value, .. } => {
+                let (a, b) = (n(self, *value), self.rets[id.0 as usize]);
+                self.copy(a, b);
+            }
+            Op::Element { .. }
+            | Op::Delete { .. }
+            | Op::Concat { .. }
+            | Op::Binary { .. }
+            | Op::Not { .. }
+            | Op::Exit { .. }
+            | Op::Catch { .. }
+            | Op::Opaque { .. } => {}
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn call(
+        &mut self,
+        env: &mut Env<'_, '_>,
+        id: FuncId,
+        function: &Function,
+        dst: Var,
+        callee: &Callee,
+        args: &[Arg],
+        kind: CallKind,
+    ) {
+        let index = self.calls.len() as u32;
+        let (recv, method) = match callee {
+            Callee::Method { obj, name } => (Some(self.node(id, *obj)), Some(*name)),
+            Callee::Value(_) => (None, None),
+            Callee::Super(_) => (Some(self.this[id.0 as usize]), None),
+        };
+        let site = CallSite {
+            func: id,
+            dst: self.node(id, dst),
+            args: args.iter().map(|a| self.node(id, a.value)).collect(),
+            spread: args.iter().any(|a| a.spread),
+            recv,
+            method,
+            kind,
+            funcs: SmallVec::new(),
+            exts: SmallVec::new(),
+            ducked: false,
+        };
+        self.calls.push(site);
+        match callee {
+            Callee::Value(v) => {
+                let node = self.node(id, *v);
+                self.on(env, node, Use::Callee(index));
+            }
+            Callee::Method { .. } => {
+                if let Some(recv) = recv {
+                    self.on(env, recv, Use::Receiver(index));
+                }
+            }
+            Callee::Super(name) => {
+                let class = enclosing_class(env.program, id, function);
+                if let Some(TypeTarget::Class(parent)) =
+                    class.and_then(|c| env.linkage.superclass(c))
+                {
+                    let target = match name {
+                        None => constructor(env, parent),
+                        Some(name) => env.linkage.method(env.program, parent, *name),
+                    };
+                    if let Some(target) = target {
+                        self.invoke(index, target);
+                    }
+                }
+            }
+        }
+    }
+
+    fn run(&mut self, env: &mut Env<'_, '_>) {
+        while let Some(node) = self.worklist.pop() {
+            let data = &mut self.nodes[node.0 as usize];
+            data.queued = false;
+            let new: SmallVec<[ObjId; 8]> = data.pts[data.done as usize..].into();
+            data.done = data.pts.len() as u32;
+            let copies = data.copies.clone();
+            let uses = data.uses.clone();
+            for obj in new {
+                for &to in &copies {
+                    self.add(to, obj);
+                }
+                for &use_ in &uses {
+                    self.apply(env, self.uses[use_ as usize], obj);
+                }
+            }
+        }
+    }
+
+    fn apply(&mut self, env: &mut Env<'_, '_>, what: Use, obj: ObjId) {
+        match what {
+            Use::Get { field, dst } => self.get(env, obj, field, dst),
+            Use::Set { field, value } => match self.objs[obj.0 as usize] {
+                Obj::Ext(_) | Obj::Namespace(_) | Obj::Func(_) => {}
+                _ => {
+                    let node = self.field(env, obj, field);
+                    self.copy(value, node);
+                }
+            },
+            Use::GetAny { dst } => {
+                let elem = self.elem(obj);
+                self.copy(elem, dst);
+                if let Obj::Literal(_) = self.objs[obj.0 as usize] {
+                    for (_, node) in self.field_list.get(&obj).cloned().unwrap_or_default() {
+                        self.copy(node, dst);
+                    }
+                }
+            }
+            Use::SetAny { value } => {
+                let elem = self.elem(obj);
+                self.copy(value, elem);
+            }
+            Use::Element { dst } => {
+                let elem = self.elem(obj);
+                self.copy(elem, dst);
+                // Entries of a Map come as pairs: [key, value].
+                if let Obj::Container(..) = self.objs[obj.0 as usize] {
+                    let pair = self.obj(Obj::Array(elem.0 | 1 << 31));
+                    let inner = self.elem(pair);
+                    self.copy(elem, inner);
+                    self.add(dst, pair);
+                }
+            }
+            Use::Callee(call) => self.called(env, call, obj, None),
+            Use::Receiver(call) => self.received(env, call, obj),
+            Use::Callback { call, rule } => {
+                if let Obj::Func(f) = self.objs[obj.0 as usize] {
+                    self.called_back(env, call, rule, f);
+                }
+            }
+        }
+    }
+
+    fn get(&mut self, env: &mut Env<'_, '_>, obj: ObjId, field: Name, dst: Node) {
+        match self.objs[obj.0 as usize] {
+            Obj::Instance(class) => {
+                if let Some(f) = env.linkage.method(env.program, class, field) {
+                    if env.program.function(f).kind == FuncKind::Getter {
+                        let ret = self.rets[f.0 as usize];
+                        self.copy(ret, dst);
+                    } else {
+                        let func = self.obj(Obj::Func(f));
+                        self.add(dst, func);
+                        let this = self.this[f.0 as usize];
+                        self.add(this, obj);
+                    }
+                }
+                let node = self.field(env, obj, field);
+                self.copy(node, dst);
+            }
+            Obj::Class(class) => {
+                if let Some(f) = env.linkage.method(env.program, class, field) {
+                    let func = self.obj(Obj::Func(f));
+                    self.add(dst, func);
+                }
+                let node = self.field(env, obj, field);
+                self.copy(node, dst);
+            }
+            Obj::Literal(_) | Obj::Array(_) => {
+                let node = self.field(env, obj, field);
+                self.copy(node, dst);
+                let elem = self.elem(obj);
+                self.copy(elem, dst);
+            }
+            Obj::Namespace(m) => {
+                match env
+                    .linkage
+                    .export(env.program, m, field, env.names, env.entities, 0)
+                {
+                    Some(Binding::Cell(cell)) => {
+                        let from = self.node(cell.owner, cell.var);
+                        self.copy(from, dst);
+                    }
+                    Some(Binding::Namespace(m)) => {
+                        let ns = self.obj(Obj::Namespace(m));
+                        self.add(dst, ns);
+                    }
+                    Some(Binding::Ext(e)) => {
+                        let ext = self.obj(Obj::Ext(e));
+                        self.add(dst, ext);
+                    }
+                    None => {}
+                }
+            }
+            Obj::Ext(entity) => {
+                if let Some(member) = env.entities.member(entity, field, env.names) {
+                    let ext = self.obj(Obj::Ext(member));
+                    self.add(dst, ext);
+                }
+            }
+            Obj::Container(_, entity) => {
+                if let Some(member) = env.entities.member(entity, field, env.names) {
+                    let ext = self.obj(Obj::Ext(member));
+                    self.add(dst, ext);
+                }
+            }
+            Obj::Func(_) => {}
+        }
+    }
+
+    /// An object is called (or constructed).
+    fn called(&mut self, env: &mut Env<'_, '_>, call: u32, obj: ObjId, recv: Option<ObjId>) {
+        match self.objs[obj.0 as usize] {
+            Obj::Func(f) => {
+                self.invoke(call, f);
+                if let Some(recv) = recv {
+                    let this = self.this[f.0 as usize];
+                    self.add(this, recv);
+                }
+            }
+            Obj::Class(class) => {
+                let dst = self.calls[call as usize].dst;
+                let instance = self.obj(Obj::Instance(class));
+                self.add(dst, instance);
+                if let Some(f) = constructor(env, class) {
+                    self.invoke(call, f);
+                    let this = self.this[f.0 as usize];
+                    self.add(this, instance);
+                }
+            }
+            Obj::Ext(entity) => self.called_ext(env, call, entity, recv),
+            _ => {}
+        }
+    }
+
+    fn received(&mut self, env: &mut Env<'_, '_>, call: u32, recv: ObjId) {
+        let Some(method) = self.calls[call as usize].method else {
+            return;
+        };
+        match self.objs[recv.0 as usize] {
+            Obj::Func(f) => match env.names.text(method) {
+                "bind" => {
+                    let dst = self.calls[call as usize].dst;
+                    self.add(dst, recv);
+                    self.bind_this(call, f);
+                }
+                "call" | "apply" => {
+                    self.bind_this(call, f);
+                    let site = &mut self.calls[call as usize];
+                    if !site.funcs.contains(&f) {
+                        site.funcs.push(f);
+                    }
+                    let (ret, dst) = (self.rets[f.0 as usize], self.calls[call as usize].dst);
+                    self.copy(ret, dst);
+                }
+                _ => {}
+            },
+            Obj::Array(_) => self.duck(env, call, Some(recv)),
+            Obj::Container(_, entity) => {
+                if let Some(member) = env.entities.member(entity, method, env.names) {
+                    self.called_ext(env, call, member, Some(recv));
+                }
+            }
+            Obj::Instance(class) => {
+                if let Some(f) = env.linkage.method(env.program, class, method) {
+                    let func = self.obj(Obj::Func(f));
+                    self.called(env, call, func, Some(recv));
+                } else {
+                    let field = self.field(env, recv, method);
+                    self.on(env, field, Use::Callee(call));
+                    // A subclass of a library's class has the library's methods.
+                    if let Some(TypeTarget::Ext(entity)) = base_type(env, class)
+                        && let Some(member) = env.entities.member(entity, method, env.names)
+                    {
+                        self.called_ext(env, call, member, Some(recv));
+                    }
+                }
+            }
+            Obj::Class(class) => {
+                if let Some(f) = env.linkage.method(env.program, class, method) {
+                    let func = self.obj(Obj::Func(f));
+                    self.called(env, call, func, Some(recv));
+                }
+            }
+            Obj::Literal(_) => {
+                let field = self.field(env, recv, method);
+                self.on(env, field, Use::Callee(call));
+                let known = self.field_list.get(&recv).is_some_and(|l| {
+                    l.iter().any(|(n, node)| {
+                        *n == method && !self.nodes[node.0 as usize].pts.is_empty()
+                    })
+                });
+                if !known {
+                    self.duck(env, call, Some(recv));
+                }
+            }
+            Obj::Namespace(m) => {
+                match env
+                    .linkage
+                    .export(env.program, m, method, env.names, env.entities, 0)
+                {
+                    Some(Binding::Cell(cell)) => {
+                        let node = self.node(cell.owner, cell.var);
+                        self.on(env, node, Use::Callee(call));
+                    }
+                    Some(Binding::Ext(e)) => self.called_ext(env, call, e, None),
+                    _ => {}
+                }
+            }
+            Obj::Ext(entity) => {
+                if let Some(member) = env.entities.member(entity, method, env.names) {
+                    self.called_ext(env, call, member, Some(recv));
+                }
+            }
+        }
+    }
+
+    fn bind_this(&mut self, call: u32, f: FuncId) {
+        if let Some(&arg) = self.calls[call as usize].args.first() {
+            let this = self.this[f.0 as usize];
+            self.copy(arg, this);
+        }
+    }
+
+    fn invoke(&mut self, call: u32, f: FuncId) {
+        let site = &mut self.calls[call as usize];
+        if site.funcs.contains(&f) || site.funcs.len() >= CAP {
+            return;
+        }
+        site.funcs.push(f);
+        let (dst, args, spread, kind) = (site.dst, site.args.clone(), site.spread, site.kind);
+        // A test's stand-ins are not what the product is given.
+        if self.product[site.func.0 as usize] || !self.product[f.0 as usize] {
+            self.pending_params(f, &args, spread);
+        }
+        if kind != CallKind::New {
+            let ret = self.rets[f.0 as usize];
+            self.copy(ret, dst);
+        }
+    }
+
+    fn pending_params(&mut self, f: FuncId, args: &[Node], spread: bool) {
+        for i in 0..self.params[f.0 as usize].len() {
+            let param = self.params[f.0 as usize][i];
+            if let Some(&arg) = args.get(i) {
+                self.copy(arg, param);
+            } else if spread && let Some(&last) = args.last() {
+                self.copy(last, param);
+            }
+        }
+    }
+
+    /// Calls of a method on a value that nothing is known about: if few classes
+    /// have a method of that name, and no library does, they are meant.
+    fn resolve_by_name(&mut self, env: &mut Env<'_, '_>) -> bool {
+        let mut changed = false;
+        for call in 0..self.calls.len() {
+            let site = &self.calls[call];
+            let Some(method) = site.method else { continue };
+            if !site.funcs.is_empty() || !site.exts.is_empty() {
+                continue;
+            }
+            let Some(recv) = site.recv else { continue };
+            if !self.nodes[recv.0 as usize].pts.is_empty() {
+                continue;
+            }
+            let Some(candidates) = self.methods_by_name.get(&method) else {
+                continue;
+            };
+            if candidates.len() > BY_NAME
+                || !env
+                    .library
+                    .methods(method, env.entities, env.names)
+                    .is_empty()
+                || is_common(env.names.text(method))
+            {
+                continue;
+            }
+            for f in candidates.clone() {
+                if env.program.function(f).kind == FuncKind::StaticMethod {
+                    continue;
+                }
+                self.calls[call].ducked = true;
+                self.invoke(call as u32, f);
+                changed = true;
+            }
+        }
+        // What no class has may still be known to a model by name.
+        for call in 0..self.calls.len() {
+            let site = &self.calls[call];
+            if site.method.is_some() && site.funcs.is_empty() && site.exts.is_empty() {
+                self.duck(env, call as u32, None);
+                changed = true;
+            }
+        }
+        changed
+    }
+}
+
+/// Names that half the world's objects have: they say nothing about the class.
+fn is_common(name: &str) -> bool {
+    matches!(
+        name,
+        "get"
+            | "set"
+            | "has"
+            | "add"
+            | "delete"
+            | "push"
+            | "pop"
+            | "map"
+            | "filter"
+            | "forEach"
+            | "then"
+            | "catch"
+            | "toString"
+            | "on"
+            | "once"
+            | "emit"
+            | "call"
+            | "apply"
+            | "bind"
+            | "close"
+            | "open"
+            | "start"
+            | "stop"
+            | "send"
+            | "write"
+            | "read"
+            | "end"
+            | "next"
+            | "run"
+            | "log"
+            | "info"
+            | "warn"
+            | "error"
+            | "debug"
+            | "trim"
+            | "split"
+            | "join"
+            | "find"
+            | "keys"
+            | "values"
+            | "entries"
+            | "clear"
+            | "slice"
+            | "includes"
+            | "test"
+            | "exec"
+            | "parse"
+            | "stringify"
+            | "query"
+            | "connect"
+            | "update"
+            | "create"
+            | "remove"
+            | "list"
+            | "load"
+            | "save"
+            | "init"
+            | "handle"
+            | "execute"
+            | "request"
+            | "fetch"
+            | "isDirectory"
+            | "isFile"
+            | "isSymbolicLink"
+            | "toISOString"
+            | "getTime"
+            | "toJSON"
+            | "json"
+            | "text"
+            | "status"
+            | "header"
+            | "append"
+            | "replace"
+            | "match"
+            | "sort"
+            | "reduce"
+            | "some"
+            | "every"
+            | "concat"
+            | "abort"
+            | "destroy"
+            | "kill"
+            | "pipe"
+            | "use"
+            | "all"
+            | "first"
+            | "release"
+            | "dispose"
+            | "validate"
+    )
+}
+
+fn constructor(env: &Env<'_, '_>, class: ClassId) -> Option<FuncId> {
+    let mut at = class;
+    for _ in 0..16 {
+        if let Some(f) = env.program.classes[at.0 as usize].constructor {
+            return Some(f);
+        }
+        match env.linkage.superclass(at) {
+            Some(TypeTarget::Class(next)) => at = next,
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// The library's class at the bottom of a class's ancestry.
+pub fn base_type(env: &Env<'_, '_>, class: ClassId) -> Option<TypeTarget> {
+    let mut at = class;
+    for _ in 0..16 {
+        match env.linkage.superclass(at) {
+            Some(TypeTarget::Class(next)) => at = next,
+            other => return other,
+        }
+    }
+    None
+}
+
+/// The class that `super` is about in a function or in a closure within it.
+fn enclosing_class(program: &Program, id: FuncId, function: &Function) -> Option<ClassId> {
+    if function.class.is_some() {
+        return function.class;
+    }
+    let mut at = program.function(id).parent;
+    for _ in 0..32 {
+        let f = program.function(at?);
+        if f.class.is_some() {
+            return f.class;
+        }
+        at = f.parent;
+    }
+    None
+}

@@ -1,0 +1,138 @@
+//! What was found out, for those who ask.
+
+use super::{Node, Obj, ObjId, PointsTo};
+use crate::entity::EntityId;
+use rustc_hash::FxHashMap;
+use toctou_core::Name;
+use toctou_core::ir::{Cell, FuncId, Key, Op, Program, Var};
+
+impl PointsTo {
+    // --- answers ---
+
+    /// The `n`-th call of a function, in order of its instructions.
+    pub fn targets(&self, f: FuncId, n: u32) -> (&[FuncId], &[EntityId]) {
+        let index = (self.call_base[f.0 as usize] + n) as usize;
+        match self.calls.get(index) {
+            // Functions of tests were passed over.
+            Some(site) if site.func == f => (&site.funcs, &site.exts),
+            _ => (&[], &[]),
+        }
+    }
+
+    pub fn objects(&self, node: Node) -> impl Iterator<Item = Obj> + '_ {
+        self.nodes[node.0 as usize]
+            .pts
+            .iter()
+            .map(|o| self.objs[o.0 as usize])
+    }
+
+    pub fn functions(&self, f: FuncId, v: Var) -> impl Iterator<Item = FuncId> + '_ {
+        self.objects(self.node(f, v)).filter_map(|o| match o {
+            Obj::Func(f) => Some(f),
+            _ => None,
+        })
+    }
+
+    /// Fields of the object literals that a register may hold, with the functions in them.
+    pub fn function_fields(&self, f: FuncId, v: Var) -> Vec<(Name, FuncId)> {
+        let mut out = Vec::new();
+        for obj in &self.nodes[self.node(f, v).0 as usize].pts {
+            for (name, node) in self.field_list.get(obj).into_iter().flatten() {
+                for o in self.objects(*node) {
+                    if let Obj::Func(f) = o {
+                        out.push((*name, f));
+                    }
+                }
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+
+    /// Objects in a register, with a field's node looked up on each.
+    pub fn field_functions(&self, f: FuncId, v: Var, path: &[Name]) -> Vec<(ObjId, FuncId)> {
+        let mut at: Vec<(ObjId, ObjId)> = self.nodes[self.node(f, v).0 as usize]
+            .pts
+            .iter()
+            .map(|o| (*o, *o))
+            .collect();
+        for name in path {
+            let mut next = Vec::new();
+            for (top, obj) in at {
+                if let Some(node) = self.fields.get(&(obj, *name)) {
+                    next.extend(self.nodes[node.0 as usize].pts.iter().map(|o| (top, *o)));
+                }
+            }
+            at = next;
+        }
+        at.into_iter()
+            .filter_map(|(top, o)| match self.objs[o.0 as usize] {
+                Obj::Func(f) => Some((top, f)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// For functions in object literals: the constant in the literal's `name` field.
+    pub fn literal_names(&self, program: &Program, field: Name) -> FxHashMap<FuncId, Name> {
+        let mut constants: FxHashMap<Node, Name> = FxHashMap::default();
+        for (f, function) in program.functions.iter().enumerate() {
+            let id = FuncId(f as u32);
+            let mut strings: FxHashMap<Var, Name> = FxHashMap::default();
+            for inst in function.blocks.iter().flat_map(|b| &b.insts) {
+                match &inst.op {
+                    Op::Const {
+                        dst,
+                        value: toctou_core::ir::Literal::Str(text),
+                    } => {
+                        strings.insert(*dst, *text);
+                    }
+                    Op::Object { dst, fields } => {
+                        for (key, value) in fields {
+                            if *key == Key::Name(field)
+                                && let Some(text) = strings.get(value)
+                            {
+                                constants.insert(self.node(id, *dst), *text);
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let mut out = FxHashMap::default();
+        for (obj, fields) in &self.field_list {
+            let Obj::Literal(node) = self.objs[obj.0 as usize] else {
+                continue;
+            };
+            let Some(name) = constants.get(&Node(node)) else {
+                continue;
+            };
+            for (_, field) in fields {
+                for o in self.objects(*field) {
+                    if let Obj::Func(f) = o {
+                        out.insert(f, *name);
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    /// A number for a captured variable, and back.
+    pub fn number(&self, cell: Cell) -> u32 {
+        self.node(cell.owner, cell.var).0
+    }
+
+    pub fn cell(&self, number: u32) -> Option<Cell> {
+        let (owner, var) = self.owner(number)?;
+        Some(Cell { owner, var })
+    }
+
+    /// The function and register of a node.
+    pub(crate) fn owner(&self, node: u32) -> Option<(FuncId, Var)> {
+        let f = self.base.partition_point(|&b| b <= node).checked_sub(1)?;
+        Some((FuncId(f as u32), Var(node - self.base[f])))
+    }
+}

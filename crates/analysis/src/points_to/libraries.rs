@@ -1,0 +1,207 @@
+//! Calls into libraries: what comes back, and whom they call back.
+
+use super::{Env, Node, Obj, ObjId, PointsTo, Use};
+use crate::entity::EntityId;
+use crate::library::{Call as CallRule, ResultRule};
+use toctou_core::ir::{CallKind, FuncId};
+use toctou_models::{Param, PlaceBase, PlaceExpr};
+
+impl PointsTo {
+    /// A library's function is called: its model says what comes back and who is called.
+    pub(crate) fn called_ext(
+        &mut self,
+        env: &mut Env<'_, '_>,
+        call: u32,
+        entity: EntityId,
+        recv: Option<ObjId>,
+    ) {
+        let site = &mut self.calls[call as usize];
+        if site.exts.contains(&entity) || site.exts.len() >= 8 {
+            return;
+        }
+        site.exts.push(entity);
+        let (dst, kind) = (site.dst, site.kind);
+        let rules = env.library.calls(entity, env.entities, env.names);
+        if kind == CallKind::New && rules.iter().all(|r| r.result_type.is_none()) {
+            let ty = env.library.instance_of(entity, env.entities, env.names);
+            self.instance(env, dst, ty);
+        }
+        if rules.is_empty() {
+            self.duck(env, call, recv);
+        }
+        for rule in rules.iter() {
+            self.use_rule(env, call, rule, recv);
+        }
+    }
+
+    pub(crate) fn instance(&mut self, env: &mut Env<'_, '_>, dst: Node, ty: EntityId) {
+        let obj = if crate::library::is_container(ty, env.entities, env.names) {
+            self.obj(Obj::Container(dst.0, ty))
+        } else {
+            self.obj(Obj::Ext(ty))
+        };
+        self.add(dst, obj);
+    }
+
+    /// A method known by its name alone: `map`, `then`, `push`.
+    pub(crate) fn duck(&mut self, env: &mut Env<'_, '_>, call: u32, recv: Option<ObjId>) {
+        let Some(method) = self.calls[call as usize].method else {
+            return;
+        };
+        if env.names.text(method) == "push" || env.names.text(method) == "unshift" {
+            if let Some(recv) = recv {
+                let elem = self.elem(recv);
+                for arg in self.calls[call as usize].args.clone() {
+                    self.copy(arg, elem);
+                }
+            }
+            return;
+        }
+        for rule in env.library.methods(method, env.entities, env.names).iter() {
+            self.use_rule(env, call, rule, recv);
+        }
+    }
+
+    pub(crate) fn use_rule(
+        &mut self,
+        env: &mut Env<'_, '_>,
+        call: u32,
+        rule: &std::rc::Rc<CallRule>,
+        recv: Option<ObjId>,
+    ) {
+        let site = &self.calls[call as usize];
+        let (dst, args, recv_node) = (site.dst, site.args.clone(), site.recv);
+        if args.len() < rule.min_args || args.len() > rule.max_args {
+            return;
+        }
+        if let Some(ty) = rule.result_type {
+            self.instance(env, dst, ty);
+        }
+        match rule.result {
+            ResultRule::Recv => {
+                if let Some(node) = recv_node {
+                    self.copy(node, dst);
+                }
+            }
+            ResultRule::Element | ResultRule::Read => {
+                // Reading an entry of a container gives what was put into it.
+                if let Some(recv) = recv
+                    && matches!(
+                        self.objs[recv.0 as usize],
+                        Obj::Container(..) | Obj::Array(_)
+                    )
+                {
+                    let elem = self.elem(recv);
+                    self.copy(elem, dst);
+                }
+            }
+            ResultRule::Arg(i) => {
+                if let Some(&arg) = args.get(i) {
+                    self.copy(arg, dst);
+                }
+            }
+            ResultRule::Array => {
+                for &arg in &args {
+                    self.copy(arg, dst);
+                }
+            }
+            ResultRule::Default if !rule.callbacks.iter().any(|c| c.callback.returns) => {
+                // `filter`, `sort`, `slice`: an array of the same elements.
+                if let Some(recv) = recv
+                    && rule.duck
+                    && matches!(self.objs[recv.0 as usize], Obj::Array(_))
+                {
+                    self.add(dst, recv);
+                }
+            }
+            ResultRule::Default | ResultRule::Fresh | ResultRule::Join | ResultRule::None => {}
+        }
+        for e in &rule.effects {
+            if let Some(value) = &e.value
+                && let PlaceBase::Arg(i) = value.base
+                && value.fields.is_empty()
+                && let Some(&arg) = args.get(i)
+                && let Some(recv) = recv
+                && matches!(
+                    self.objs[recv.0 as usize],
+                    Obj::Container(..) | Obj::Array(_)
+                )
+            {
+                let elem = self.elem(recv);
+                self.copy(arg, elem);
+            }
+            if let Some(callback) = &e.callback {
+                self.callback_place(env, call, rule, usize::MAX, callback, &args);
+            }
+        }
+        for (i, c) in rule.callbacks.iter().enumerate() {
+            self.callback_place(env, call, rule, i, &c.place, &args);
+        }
+    }
+
+    pub(crate) fn callback_place(
+        &mut self,
+        env: &mut Env<'_, '_>,
+        call: u32,
+        rule: &std::rc::Rc<CallRule>,
+        index: usize,
+        place: &PlaceExpr,
+        args: &[Node],
+    ) {
+        let start = match place.base {
+            PlaceBase::Arg(i) => args.get(i).copied(),
+            PlaceBase::Last => args.last().copied(),
+            _ => None,
+        };
+        let Some(mut node) = start else { return };
+        for field in &place.fields {
+            let field = env.names.intern(field);
+            let next = self.fresh();
+            self.on(env, node, Use::Get { field, dst: next });
+            node = next;
+        }
+        let rule_index = self.callback_rules.len() as u32;
+        self.callback_rules.push((std::rc::Rc::clone(rule), index));
+        self.on(
+            env,
+            node,
+            Use::Callback {
+                call,
+                rule: rule_index,
+            },
+        );
+    }
+
+    /// A library calls a function that it was given.
+    pub(crate) fn called_back(&mut self, env: &mut Env<'_, '_>, call: u32, rule: u32, f: FuncId) {
+        let (rule, index) = &self.callback_rules[rule as usize];
+        let (rule, index) = (std::rc::Rc::clone(rule), *index);
+        let site = &self.calls[call as usize];
+        let (recv, dst) = (site.recv, site.dst);
+        let params = self.params[f.0 as usize].clone();
+        let Some(callback) = rule.callbacks.get(index) else {
+            let ret = self.rets[f.0 as usize];
+            self.copy(ret, dst);
+            return;
+        };
+        for (param, what) in params.iter().zip(&callback.callback.params) {
+            match (what, recv) {
+                (Param::Receiver, Some(recv)) => self.copy(recv, *param),
+                (Param::Element, Some(recv)) => self.on(env, recv, Use::Element { dst: *param }),
+                (Param::Client, Some(recv)) => self.copy(recv, *param),
+                _ => {}
+            }
+        }
+        if callback.callback.returns {
+            let ret = self.rets[f.0 as usize];
+            self.copy(ret, dst);
+            // `map` gives an array of what the callback gives.
+            if matches!(callback.callback.params.first(), Some(Param::Element)) {
+                let obj = self.obj(Obj::Array(dst.0));
+                let elem = self.elem(obj);
+                self.copy(ret, elem);
+                self.add(dst, obj);
+            }
+        }
+    }
+}

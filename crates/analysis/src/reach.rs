@@ -1,0 +1,725 @@
+//! Which windows clients can reach, and by which way: the analysis's answer.
+
+use std::rc::Rc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use toctou_core::finding::{EntryKind, ResourceKind};
+use toctou_core::ir::{ClassId, ExportTarget, FuncId, FuncKind, Op, Program, Target};
+use toctou_core::{FileRole, Span};
+use toctou_models::{LockScope, Mode};
+
+use crate::context::{Context, DefectKind, FoundEntry};
+use crate::effect::{Act, Frame, Lock, LockKind, Row, Window};
+use crate::order;
+use crate::sym::{Sym, SymKind};
+
+/// A place in the program.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Spot {
+    pub func: FuncId,
+    pub span: Span,
+}
+
+/// How a client gets to a window.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Reach {
+    pub kind: EntryKind,
+    pub name: String,
+    pub registered: Spot,
+    /// Functions on the way, the handler first, the meeting function last.
+    pub via: Vec<FuncId>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RowFacts {
+    pub columns: Vec<String>,
+    pub relative: Vec<String>,
+    pub conditions: Vec<String>,
+    pub insert: bool,
+    pub locking: bool,
+    pub returning: bool,
+    pub aggregate: bool,
+    pub unique: bool,
+    pub looked_at: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LockFacts {
+    pub key: String,
+    pub host: bool,
+    pub lease: bool,
+    pub transaction: bool,
+    pub spot: Spot,
+}
+
+/// A window that is open, with everything a rule needs to know about it.
+#[derive(Clone, Debug)]
+pub struct ReachedWindow {
+    pub kind: ResourceKind,
+    /// The resource as the meeting function names it.
+    pub key: String,
+    pub entry: Option<String>,
+    /// Calls from the meeting function to the access, the access last.
+    pub read: Vec<Spot>,
+    pub write: Vec<Spot>,
+    pub read_act: Act,
+    pub write_act: Act,
+    pub write_mode: Mode,
+    pub through_memory: bool,
+    pub path_check: bool,
+    /// The file that a snapshot of memory is written to.
+    pub snapshot: Option<String>,
+    /// The code round it has handlers that clients reach.
+    pub in_server: bool,
+    pub meet: FuncId,
+    pub gap: Option<Span>,
+    pub data: bool,
+    /// Whether the write happens depends on what was read.
+    pub tested: bool,
+    /// … by a comparison (`<`, `>=`).
+    pub compared: bool,
+    /// Others change parts of what is in this place.
+    pub changed_within: bool,
+    pub keyed: bool,
+    pub checked: Vec<String>,
+    pub read_row: Option<RowFacts>,
+    pub write_row: Option<RowFacts>,
+    pub constant: bool,
+    /// The place is emptied: `null`, `false`.
+    pub clears: bool,
+    pub in_process: bool,
+    pub cross_process: bool,
+    pub accidental: bool,
+    pub closed_by: Option<LockFacts>,
+    pub partial: Option<LockFacts>,
+    pub other_writes: bool,
+    pub duck: bool,
+    pub detached: bool,
+    pub write_in_handler: bool,
+    /// The write happens where the check said yes (`true`) or no (`false`).
+    pub write_positive: Option<bool>,
+    pub reached_by: Vec<Reach>,
+    pub role: FileRole,
+}
+
+/// A flaw that is not a window.
+#[derive(Clone, Debug)]
+pub struct Defect {
+    pub kind: DefectKind,
+    pub spot: Spot,
+    /// The step before it that it goes with.
+    pub first: Option<Spot>,
+    pub resource: ResourceKind,
+    pub in_process: bool,
+    pub cross_process: bool,
+    pub duck: bool,
+    pub key: String,
+    pub reached_by: Vec<Reach>,
+    pub role: FileRole,
+    /// The code round it has handlers that clients reach.
+    pub in_server: bool,
+}
+
+/// What the analysis found.
+#[derive(Debug, Default)]
+pub struct Analysis {
+    pub windows: Vec<ReachedWindow>,
+    pub defects: Vec<Defect>,
+    pub entries: Vec<Reach>,
+    unknown: Vec<(String, u32)>,
+    /// Column sets that cannot be there twice, by table.
+    pub unique: std::collections::BTreeMap<String, Vec<Vec<String>>>,
+}
+
+impl Analysis {
+    pub fn entry_point_count(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Library calls that no model speaks of, most frequent first.
+    pub fn unknown_calls(&self) -> Vec<(String, u32)> {
+        self.unknown.clone()
+    }
+}
+
+/// Entry points that a call graph can have before the rest is only counted.
+const MAX_REACHES: usize = 60;
+
+pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
+    let entries = std::mem::take(&mut cx.entries);
+    let mut roots = roots(&cx, entries);
+    wrapped(&cx, &mut roots);
+    let activations = activations(&cx, &roots, edges);
+    let mut merged: FxHashMap<Key, usize> = FxHashMap::default();
+    let mut windows: Vec<ReachedWindow> = Vec::new();
+    for root in &roots {
+        let Some(summary) = cx.summaries[root.handler.0 as usize].clone() else {
+            continue;
+        };
+        for w in &summary.windows {
+            if !is_shared(&cx, w, root, &activations) {
+                continue;
+            }
+            // A test that drives the product says nothing about who else does.
+            let role = cx.program.file_of(root.handler).role;
+            if role != FileRole::Product && role != cx.program.file_of(w.meet).role {
+                continue;
+            }
+            let reach = reach_of(&cx, root, w);
+            let key = Key {
+                meet: w.meet,
+                read: w.read.span,
+                write: w.write.span,
+                deep_read: w.read.last().span,
+                deep_write: w.write.last().span,
+            };
+            match merged.get(&key) {
+                Some(&i) => merge(&mut windows[i], w, reach, &cx),
+                None => {
+                    merged.insert(key, windows.len());
+                    windows.push(reached(&cx, w, reach));
+                }
+            }
+        }
+    }
+    let servers = server_modules(&cx, &roots);
+    for w in &mut windows {
+        w.in_server = servers[cx.program.function_module[w.meet.0 as usize].0 as usize];
+        w.reached_by.sort();
+        w.reached_by
+            .dedup_by(|a, b| a.kind == b.kind && a.name == b.name && a.registered == b.registered);
+        w.reached_by.truncate(MAX_REACHES);
+    }
+    drop_echoes(&mut windows);
+    windows.sort_by_key(|w| {
+        (
+            w.write.first().copied(),
+            w.read.first().copied(),
+            w.write.last().copied(),
+            w.read.last().copied(),
+        )
+    });
+    let defects = defects(&cx, &roots, edges, &servers);
+    let mut unknown: Vec<(String, u32)> = cx.unknown_calls.drain().collect();
+    unknown.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let mut listed: Vec<Reach> = roots
+        .iter()
+        .filter(|r| r.kind != EntryKind::Startup)
+        .map(|r| entry_reach(&cx, r, Vec::new()))
+        .collect();
+    listed.sort();
+    listed.dedup();
+    Analysis {
+        windows,
+        defects,
+        entries: listed,
+        unknown,
+        unique: cx.unique.into_iter().collect(),
+    }
+}
+
+/// A value that a process keeps is read once and written from many places:
+/// where the nearest pair is shown, the others say the same again.
+fn drop_echoes(windows: &mut Vec<ReachedWindow>) {
+    let mut nearest: FxHashMap<(Spot, Spot), usize> = FxHashMap::default();
+    let ends = |w: &ReachedWindow| Some((*w.read.last()?, *w.write.last()?));
+    for w in windows.iter() {
+        if let Some(key) = ends(w) {
+            let depth = w.read.len() + w.write.len();
+            let best = nearest.entry(key).or_insert(depth);
+            *best = (*best).min(depth);
+        }
+    }
+    windows.retain(|w| {
+        !w.through_memory || ends(w).is_none_or(|key| nearest[&key] == w.read.len() + w.write.len())
+    });
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    meet: FuncId,
+    read: Span,
+    write: Span,
+    deep_read: Span,
+    deep_write: Span,
+}
+
+fn is_served(kind: EntryKind) -> bool {
+    matches!(
+        kind,
+        EntryKind::Tool
+            | EntryKind::Resource
+            | EntryKind::Prompt
+            | EntryKind::Request
+            | EntryKind::Route
+    )
+}
+
+/// Classes of the program that extend a library's handler class.
+pub(crate) fn class_entries(cx: &mut Context<'_, '_>) {
+    for c in 0..cx.program.classes.len() {
+        let class = ClassId(c as u32);
+        let Some(crate::linkage::TypeTarget::Ext(e)) = cx.linkage.superclass(class) else {
+            continue;
+        };
+        for model in cx.library.class_entries(e, &cx.entities, &cx.names) {
+            let program = cx.program;
+            for (name, f) in &program.classes[c].methods {
+                if model.methods.iter().any(|m| m == cx.names.text(*name)) {
+                    cx.entries.push(FoundEntry {
+                        kind: model.kind,
+                        name: Some(cx.names.text(program.classes[c].name).to_owned()),
+                        handler: *f,
+                        func: *f,
+                        span: program.function(*f).name_span,
+                        dispatches: false,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Who imports whom, in both directions.
+fn module_neighbours(program: &Program) -> Vec<Vec<u32>> {
+    let mut near: Vec<Vec<u32>> = vec![Vec::new(); program.modules.len()];
+    for (m, module) in program.modules.iter().enumerate() {
+        let targets = module
+            .imports
+            .iter()
+            .map(|i| i.target.as_ref())
+            .chain(module.exports.iter().map(|(_, e)| match e {
+                ExportTarget::From { target, .. } => target.as_ref(),
+                ExportTarget::Local(_) => None,
+            }))
+            .chain(module.star_exports.iter().map(|(_, t)| t.as_ref()));
+        for target in targets.flatten() {
+            if let Target::Module(t) = target {
+                near[m].push(t.0);
+                near[t.0 as usize].push(m as u32);
+            }
+        }
+    }
+    near
+}
+
+/// For every module the first one of those that it is connected with by imports.
+pub(crate) fn module_groups(program: &Program) -> Vec<u32> {
+    let near = module_neighbours(program);
+    let mut group = vec![u32::MAX; near.len()];
+    for first in 0..near.len() as u32 {
+        let mut work = vec![first];
+        while let Some(m) = work.pop() {
+            if group[m as usize] == u32::MAX {
+                group[m as usize] = first;
+                work.extend(&near[m as usize]);
+            }
+        }
+    }
+    group
+}
+
+/// Modules that are connected, by imports in either direction, with one that
+/// registers a handler. Elsewhere exported functions stand for handlers.
+fn server_modules(cx: &Context<'_, '_>, roots: &[FoundEntry]) -> Vec<bool> {
+    let near = module_neighbours(cx.program);
+    let n = near.len();
+    let mut seen = vec![false; n];
+    let mut work: Vec<u32> = roots
+        .iter()
+        .filter(|r| is_served(r.kind))
+        .map(|r| cx.program.function_module[r.func.0 as usize].0)
+        .collect();
+    while let Some(m) = work.pop() {
+        if !std::mem::replace(&mut seen[m as usize], true) {
+            work.extend(&near[m as usize]);
+        }
+    }
+    seen
+}
+
+/// Handlers; start-up code; and functions that nobody is seen to call.
+fn roots(cx: &Context<'_, '_>, entries: Vec<FoundEntry>) -> Vec<FoundEntry> {
+    let mut roots = entries;
+    roots.sort_by(|a, b| {
+        (a.func, a.span, a.handler, &a.name).cmp(&(b.func, b.span, b.handler, &b.name))
+    });
+    let handlers: FxHashSet<FuncId> = roots.iter().map(|r| r.handler).collect();
+    for (f, function) in cx.program.functions.iter().enumerate() {
+        let id = FuncId(f as u32);
+        if cx.summaries[f].is_none() {
+            continue;
+        }
+        if function.kind == FuncKind::ModuleInit {
+            roots.push(startup(cx, id));
+            continue;
+        }
+        if handlers.contains(&id)
+            || cx.entered.contains(&id)
+            || function.kind == FuncKind::Constructor
+        {
+            continue;
+        }
+        roots.push(FoundEntry {
+            kind: EntryKind::Export,
+            name: Some(cx.program.qualified_name(id)),
+            handler: id,
+            func: id,
+            span: function.name_span,
+            dispatches: false,
+        });
+    }
+    roots
+}
+
+/// A wrapper calls what it was made with: `server.tool("x", timed(handler))`.
+/// Where the analysis lost sight of which function that is, all that were ever
+/// given to the wrapper are taken to be reached by it.
+fn wrapped(cx: &Context<'_, '_>, roots: &mut Vec<FoundEntry>) {
+    const MAX_EACH: usize = 16;
+    let mut seen: FxHashSet<(FuncId, FuncId, Span)> = FxHashSet::default();
+    let mut at = 0;
+    let first = roots.len();
+    while at < roots.len() && roots.len() < first + 4_096 {
+        let root = roots[at].clone();
+        at += 1;
+        if !is_served(root.kind) {
+            continue;
+        }
+        let Some(summary) = &cx.summaries[root.handler.0 as usize] else {
+            continue;
+        };
+        for call in summary.sym_calls.iter().filter(|c| c.locks.is_empty()) {
+            let SymKind::Cell(cell) = *cx.syms.kind(cx.syms.root(call.callee)) else {
+                continue;
+            };
+            for f in cx.points_to.functions(cell.owner, cell.var).take(MAX_EACH) {
+                if seen.insert((f, root.func, root.span)) {
+                    roots.push(FoundEntry {
+                        handler: f,
+                        ..root.clone()
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn startup(cx: &Context<'_, '_>, id: FuncId) -> FoundEntry {
+    FoundEntry {
+        kind: EntryKind::Startup,
+        name: Some(cx.program.file_of(id).path.to_string()),
+        handler: id,
+        func: id,
+        span: Span::new(0, 0),
+        dispatches: false,
+    }
+}
+
+/// Functions that run once per call of a handler, and classes that live no longer than that.
+struct Activations {
+    functions: Vec<bool>,
+    short_lived: FxHashSet<ClassId>,
+}
+
+fn activations(cx: &Context<'_, '_>, roots: &[FoundEntry], edges: &[Vec<u32>]) -> Activations {
+    let handlers = roots
+        .iter()
+        .filter(|r| r.kind != EntryKind::Startup && r.kind != EntryKind::Export)
+        .map(|r| r.handler);
+    let functions = order::reachable(edges, handlers);
+    let mut inside: FxHashSet<ClassId> = FxHashSet::default();
+    let mut outside: FxHashSet<ClassId> = FxHashSet::default();
+    for (f, function) in cx.program.functions.iter().enumerate() {
+        if cx.summaries[f].is_none() {
+            continue;
+        }
+        let mut call = 0;
+        for inst in function.blocks.iter().flat_map(|b| &b.insts) {
+            let kind = match &inst.op {
+                Op::Call { kind, .. } => *kind,
+                Op::TaggedTemplate { .. } => toctou_core::ir::CallKind::Plain,
+                _ => continue,
+            };
+            if kind == toctou_core::ir::CallKind::New {
+                for t in cx.points_to.targets(FuncId(f as u32), call).0 {
+                    if let Some(class) = cx.program.function(*t).class {
+                        if functions[f] {
+                            inside.insert(class);
+                        } else {
+                            outside.insert(class);
+                        }
+                    }
+                }
+            }
+            call += 1;
+        }
+    }
+    Activations {
+        functions,
+        short_lived: inside.difference(&outside).copied().collect(),
+    }
+}
+
+/// Can two calls of this entry point (or of two of them) mean the same place?
+fn is_shared(
+    cx: &Context<'_, '_>,
+    w: &Window,
+    root: &FoundEntry,
+    activations: &Activations,
+) -> bool {
+    if w.loc.kind != ResourceKind::Memory {
+        return true;
+    }
+    match cx.syms.kind(cx.syms.root(w.loc.key)) {
+        SymKind::VarLoc(cell) | SymKind::Cell(cell) => {
+            cx.is_module_cell(*cell) || !activations.functions[cell.owner.0 as usize]
+        }
+        SymKind::This => {
+            let class = enclosing_class(cx, root.handler);
+            class.is_none_or(|c| !activations.short_lived.contains(&c))
+        }
+        _ => false,
+    }
+}
+
+fn enclosing_class(cx: &Context<'_, '_>, f: FuncId) -> Option<ClassId> {
+    let mut at = Some(f);
+    for _ in 0..32 {
+        let function = cx.program.function(at?);
+        if function.class.is_some() {
+            return function.class;
+        }
+        at = function.parent;
+    }
+    None
+}
+
+fn entry_reach(cx: &Context<'_, '_>, root: &FoundEntry, via: Vec<FuncId>) -> Reach {
+    Reach {
+        kind: root.kind,
+        name: root.name.clone().unwrap_or_else(|| handler_name(cx, root)),
+        registered: Spot {
+            func: root.func,
+            span: root.span,
+        },
+        via,
+    }
+}
+
+/// A name for a handler that was registered without one that we can read.
+fn handler_name(cx: &Context<'_, '_>, root: &FoundEntry) -> String {
+    let name = cx.program.qualified_name(root.handler);
+    if !name.starts_with('<') {
+        return name;
+    }
+    if root.dispatches && root.kind == EntryKind::Tool {
+        return "tools/call".to_owned();
+    }
+    let file = cx.program.file_of(root.func);
+    format!("{}:{}", file.path, file.line(root.span.start))
+}
+
+fn reach_of(cx: &Context<'_, '_>, root: &FoundEntry, w: &Window) -> Reach {
+    let mut via = vec![root.handler];
+    let mut at = w.path.as_ref();
+    while let Some(frame) = at {
+        if via.last() != Some(&frame.func) {
+            via.push(frame.func);
+        }
+        at = frame.next.as_ref();
+    }
+    if via.last() != Some(&w.meet) {
+        via.push(w.meet);
+    }
+    let mut reach = entry_reach(cx, root, via);
+    if (root.dispatches || root.name.is_none())
+        && let Some(label) = w.label
+    {
+        reach.name = cx.names.text(label).to_owned();
+    }
+    reach
+}
+
+fn spots(trail: &Rc<Frame>) -> Vec<Spot> {
+    let mut out = Vec::new();
+    let mut at = Some(trail);
+    while let Some(frame) = at {
+        out.push(Spot {
+            func: frame.func,
+            span: frame.span,
+        });
+        at = frame.next.as_ref();
+    }
+    out
+}
+
+fn row_facts(cx: &Context<'_, '_>, row: &Rc<Row>) -> RowFacts {
+    let texts = |list: &[toctou_core::Name]| {
+        list.iter()
+            .map(|n| cx.names.text(*n).to_owned())
+            .collect::<Vec<_>>()
+    };
+    RowFacts {
+        columns: texts(&row.columns),
+        relative: texts(&row.relative),
+        conditions: row
+            .conditions
+            .iter()
+            .map(|c| cx.names.text(c.0).to_owned())
+            .collect(),
+        insert: row.insert,
+        locking: row.locking,
+        returning: row.returning,
+        aggregate: row.aggregate,
+        unique: row.unique,
+        looked_at: row.looked_at,
+    }
+}
+
+fn lock_facts(cx: &Context<'_, '_>, lock: &Rc<Lock>) -> LockFacts {
+    LockFacts {
+        key: cx.display(lock.key, lock.func),
+        host: lock.scope == LockScope::Host,
+        lease: lock.lease,
+        transaction: matches!(lock.kind, LockKind::Transaction(_)),
+        spot: Spot {
+            func: lock.func,
+            span: lock.span,
+        },
+    }
+}
+
+fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow {
+    let (key, entry) = names_at_meet(cx, w);
+    ReachedWindow {
+        kind: w.loc.kind,
+        key,
+        entry,
+        read: spots(&w.read),
+        write: spots(&w.write),
+        read_act: w.read_act,
+        write_act: w.write_act,
+        write_mode: w.write_mode,
+        through_memory: w.through_memory,
+        path_check: w.path_check,
+        snapshot: w.snapshot.map(|s| cx.display(s, w.meet)),
+        in_server: false,
+        meet: w.meet,
+        gap: w.gap,
+        data: w.data,
+        tested: w.tested,
+        compared: w.compared,
+        changed_within: match cx.syms.kind(w.loc.key) {
+            SymKind::VarLoc(cell) => cx.changed_cells.contains(cell),
+            SymKind::Field(_, name) => cx.changed_fields.contains(name),
+            _ => false,
+        },
+        keyed: w.keyed,
+        checked: w
+            .checked
+            .iter()
+            .map(|n| cx.names.text(*n).to_owned())
+            .collect(),
+        read_row: w.read_row.as_ref().map(|r| row_facts(cx, r)),
+        write_row: w.write_row.as_ref().map(|r| row_facts(cx, r)),
+        constant: w.constant,
+        clears: w.clears,
+        in_process: w.in_process && reach.kind != EntryKind::Startup,
+        cross_process: w.cross_process,
+        accidental: w.accidental,
+        closed_by: w.closed_by.as_ref().map(|l| lock_facts(cx, l)),
+        partial: w.partial.as_ref().map(|l| lock_facts(cx, l)),
+        other_writes: w.other_writes,
+        duck: w.duck,
+        detached: w.detached,
+        write_in_handler: w.write_in_handler,
+        write_positive: w.positive,
+        role: cx.program.file_of(w.meet).role,
+        reached_by: vec![reach],
+    }
+}
+
+fn merge(into: &mut ReachedWindow, w: &Rc<Window>, reach: Reach, cx: &Context<'_, '_>) {
+    into.in_process |= w.in_process && reach.kind != EntryKind::Startup;
+    into.cross_process |= w.cross_process;
+    // Open on one way in: what closes it on another does not help.
+    if w.closed_by.is_none() && w.in_process {
+        into.closed_by = None;
+    }
+    if into.partial.is_none() {
+        into.partial = w.partial.as_ref().map(|l| lock_facts(cx, l));
+    }
+    into.reached_by.push(reach);
+}
+
+/// The resource in the words of the function where read and write meet: the
+/// summary that holds the window in its own terms.
+fn names_at_meet(cx: &Context<'_, '_>, w: &Rc<Window>) -> (String, Option<String>) {
+    let own = cx.summaries[w.meet.0 as usize]
+        .as_ref()
+        .and_then(|s| s.windows.iter().find(|o| o.id == w.id && o.path.is_none()));
+    let (loc, from) = match own {
+        Some(own) => (own.loc, w.meet),
+        None => (w.loc, w.meet),
+    };
+    let text = |s: Sym| cx.display(s, from);
+    let key = match cx.syms.kind(loc.key) {
+        SymKind::Str(n) => cx.names.text(*n).to_owned(),
+        _ => text(loc.key),
+    };
+    let entry = loc.entry.and_then(|e| match cx.syms.kind(e) {
+        SymKind::Object(fields) => fields
+            .first()
+            .map(|(n, v)| format!("{} = {}", cx.names.text(*n), cx.display(*v, from))),
+        _ => Some(text(e)),
+    });
+    (key, entry)
+}
+
+fn defects(
+    cx: &Context<'_, '_>,
+    roots: &[FoundEntry],
+    edges: &[Vec<u32>],
+    servers: &[bool],
+) -> Vec<Defect> {
+    let mut out: Vec<Defect> = Vec::new();
+    let mut seen = FxHashSet::default();
+    let callers = order::reverse(edges);
+    for d in &cx.defects {
+        if !seen.insert((d.kind, d.func, d.span)) {
+            continue;
+        }
+        // The place of a missing limit is a registration; what runs is below the handler.
+        let at = match (d.kind, d.first) {
+            (DefectKind::NoLimit, Some((func, _))) => func,
+            _ => d.func,
+        };
+        let leads = order::reachable(&callers, [at]);
+        let mut reached_by: Vec<Reach> = roots
+            .iter()
+            .filter(|r| r.kind != EntryKind::Startup && leads[r.handler.0 as usize])
+            .take(8)
+            .map(|r| entry_reach(cx, r, vec![r.handler, at]))
+            .collect();
+        reached_by.sort();
+        out.push(Defect {
+            kind: d.kind,
+            spot: Spot {
+                func: d.func,
+                span: d.span,
+            },
+            first: d.first.map(|(func, span)| Spot { func, span }),
+            resource: d.resource,
+            in_process: d.in_process,
+            cross_process: d.cross_process,
+            duck: d.duck,
+            key: cx.display(d.key, d.func),
+            role: cx.program.file_of(d.func).role,
+            in_server: servers[cx.program.function_module[d.func.0 as usize].0 as usize],
+            reached_by,
+        });
+    }
+    out.sort_by_key(|d| d.spot);
+    out
+}

@@ -1,0 +1,703 @@
+//! Statements on rows: SQL text, document stores, builder chains.
+
+use std::rc::Rc;
+
+use toctou_core::Name;
+use toctou_core::finding::ResourceKind;
+use toctou_core::ir::{Op, Var};
+use toctou_models::sql::{self, Conflict, Kind, Operand, Value};
+use toctou_models::{Do, LockScope, Mode, PlaceBase, PlaceExpr};
+
+use crate::calls::CallView;
+use crate::effect::{Act, Deps, Loc, Lock, LockKind, Row};
+use crate::interp::{Acquire, Interp, Release};
+use crate::library::EffectRule;
+use crate::sym::{CalleeSym, Sym, SymKind};
+
+impl Interp<'_, '_, '_> {
+    /// A call with SQL text, or of something prepared from it, whoever is called.
+    pub fn sql_call(&mut self, view: &CallView<'_>, fallback: Sym) -> Option<Sym> {
+        let (text, holes, params, prepared) = match view.args.first().and_then(|a| self.text_of(*a))
+        {
+            Some((text, holes)) => (text, holes, view.args.get(1).copied(), false),
+            None => {
+                // db.prepare(text).get(id)
+                let SymKind::Call(made) = self.cx.syms.kind(view.recv?) else {
+                    return None;
+                };
+                let first = *made.args.first()?;
+                let (text, holes) = self.text_of(first)?;
+                let params = match view.args {
+                    [one]
+                        if matches!(
+                            self.cx.syms.kind(*one),
+                            SymKind::Array(_) | SymKind::Object(_)
+                        ) =>
+                    {
+                        Some(*one)
+                    }
+                    many => Some(self.cx.syms.make(SymKind::Array(many.into()))),
+                };
+                (text, holes, params, true)
+            }
+        };
+        // Text that is only prepared here is run where the result is used.
+        if !prepared && self.receivers.contains(&view.dst) && !self.is_promise_chain(view.dst) {
+            return Some(fallback);
+        }
+        let read = self.sql_text(&text, &holes, params, view.dst, false, false);
+        if let Some(read) = read {
+            self.add_deps(fallback, &Deps::event(read));
+        }
+        Some(fallback)
+    }
+
+    /// Is the value only ever a receiver of `then`, `catch` and `finally`?
+    fn is_promise_chain(&self, var: Var) -> bool {
+        let w = &self.cx.words;
+        let mut any = false;
+        for inst in self.function.blocks.iter().flat_map(|b| &b.insts) {
+            if let Op::Call {
+                callee: toctou_core::ir::Callee::Method { obj, name },
+                ..
+            } = &inst.op
+                && *obj == var
+            {
+                any = true;
+                if ![w.then, w.catch, w.finally].contains(name) {
+                    return false;
+                }
+            }
+        }
+        any
+    }
+
+    /// Constant or templated text that is SQL, with what fills its holes.
+    fn text_of(&self, sym: Sym) -> Option<(String, Vec<Sym>)> {
+        match self.cx.syms.kind(sym) {
+            SymKind::Str(name) => {
+                let text = self.cx.names.text(*name);
+                sql::looks_like_sql(text).then(|| (text.to_owned(), Vec::new()))
+            }
+            SymKind::Concat(parts) => {
+                let mut text = String::new();
+                let mut holes = Vec::new();
+                for part in parts.iter() {
+                    match self.cx.syms.as_str(*part) {
+                        Some(name) => text.push_str(self.cx.names.text(name)),
+                        None => {
+                            text.push_str(&format!("toctou_hole_{}", holes.len()));
+                            holes.push(*part);
+                        }
+                    }
+                }
+                sql::looks_like_sql(&text).then_some((text, holes))
+            }
+            _ => None,
+        }
+    }
+
+    pub fn sql_effect(&mut self, effect: &EffectRule, view: &CallView<'_>) -> Option<u32> {
+        let text = effect.sql.as_ref().and_then(|p| self.place(p, view))?;
+        let (text, holes) = self.text_of(text)?;
+        let params = effect.params.as_ref().and_then(|p| self.place(p, view));
+        // `run(a, b)` and `run([a, b])` mean the same.
+        let params = params.map(|p| match self.cx.syms.kind(p) {
+            SymKind::Array(items)
+                if items.len() == 1
+                    && matches!(
+                        self.cx.syms.kind(items[0]),
+                        SymKind::Array(_) | SymKind::Object(_)
+                    ) =>
+            {
+                items[0]
+            }
+            _ => p,
+        });
+        self.sql_text(
+            &text,
+            &holes,
+            params,
+            view.dst,
+            effect.effect.serializable,
+            false,
+        )
+    }
+
+    /// Statements of a text as events; the one whose rows come back is returned.
+    pub fn sql_text(
+        &mut self,
+        text: &str,
+        holes: &[Sym],
+        params: Option<Sym>,
+        dst: Var,
+        serializable: bool,
+        duck: bool,
+    ) -> Option<u32> {
+        let statements = sql::parse(text)?;
+        let looked_at = self.is_looked_at(dst);
+        let mut read = None;
+        for s in &statements {
+            let table = s.tables.first().cloned().unwrap_or_default();
+            for unique in &s.unique {
+                self.cx
+                    .unique
+                    .entry(table.clone())
+                    .or_default()
+                    .push(unique.clone());
+            }
+            match s.kind {
+                Kind::Begin {
+                    immediate,
+                    serializable: level,
+                } => {
+                    let lock = self.transaction(serializable || level || immediate);
+                    self.acquires.push(Acquire {
+                        at: self.at,
+                        lock,
+                        handle: None,
+                        if_true: false,
+                    });
+                }
+                Kind::Commit | Kind::Rollback => {
+                    self.releases.push((self.at, Release::Transaction));
+                }
+                Kind::Lock => {
+                    let mut lock = Lock::clone(&self.transaction(true));
+                    lock.kind = LockKind::Library;
+                    self.acquires.push(Acquire {
+                        at: self.at,
+                        lock: Rc::new(lock),
+                        handle: None,
+                        if_true: false,
+                    });
+                }
+                Kind::Unlock => self.releases.push((self.at, Release::Transaction)),
+                Kind::Select | Kind::Insert | Kind::Update | Kind::Delete => {
+                    let id = self.statement(s, &table, holes, params, looked_at, duck);
+                    if s.kind == Kind::Select || s.returning {
+                        read = id.or(read);
+                    }
+                }
+                Kind::CreateTable | Kind::CreateIndex | Kind::Other => {}
+            }
+        }
+        read
+    }
+
+    fn transaction(&mut self, serializable: bool) -> Rc<Lock> {
+        let key = self.cx.syms.null();
+        Rc::new(Lock {
+            key,
+            scope: LockScope::Host,
+            kind: LockKind::Transaction(serializable),
+            lease: false,
+            func: self.id,
+            span: self.span,
+        })
+    }
+
+    /// Is the result of the call, or what it resolves to, used for anything?
+    pub fn is_looked_at(&self, dst: Var) -> bool {
+        let mut var = dst;
+        for _ in 0..3 {
+            if !self.used.contains(&var) {
+                return false;
+            }
+            let next = self
+                .function
+                .blocks
+                .iter()
+                .flat_map(|b| &b.insts)
+                .find_map(|i| match i.op {
+                    Op::Await { dst, src } if src == var => Some(dst),
+                    _ => None,
+                });
+            match next {
+                Some(v) => var = v,
+                None => return true,
+            }
+        }
+        true
+    }
+
+    fn statement(
+        &mut self,
+        s: &sql::Statement,
+        table: &str,
+        holes: &[Sym],
+        params: Option<Sym>,
+        looked_at: bool,
+        duck: bool,
+    ) -> Option<u32> {
+        let table = match table
+            .strip_prefix("toctou_hole_")
+            .and_then(|n| n.parse::<usize>().ok())
+        {
+            Some(n) => holes.get(n).copied()?,
+            None => {
+                let name = self.cx.names.intern(table);
+                self.cx.syms.make(SymKind::Str(name))
+            }
+        };
+        let mut row = Row {
+            insert: s.kind == Kind::Insert,
+            locking: s.locking,
+            returning: s.returning,
+            aggregate: s.aggregate,
+            unique: matches!(s.conflict, Conflict::Ignore) || s.has_subquery_guard,
+            looked_at,
+            ..Row::default()
+        };
+        let mut data = Deps::default();
+        let mut key_deps = Deps::default();
+        let mut conditions: Vec<(Name, Sym)> = Vec::new();
+        for c in &s.conditions {
+            let column = self.cx.names.intern(&c.column);
+            let value = self.operand(&c.operand, holes, params);
+            let deps = value.map(|v| self.deps_of(v)).unwrap_or_default();
+            key_deps.extend(&deps);
+            row.conditions.push((column, deps));
+            if let Some(v) = value
+                && c.equality
+            {
+                conditions.push((column, v));
+            }
+        }
+        for a in s.assignments.iter().chain(&s.on_conflict) {
+            let column = self.cx.names.intern(&a.column);
+            row.columns.push(column);
+            match &a.value {
+                Value::Relative => row.relative.push(column),
+                Value::Operand(o) => {
+                    if let Some(v) = self.operand(o, holes, params) {
+                        data.extend(&self.deps_of(v));
+                        if s.kind == Kind::Insert {
+                            conditions.push((column, v));
+                        }
+                    }
+                }
+                Value::Expression(operands) => {
+                    for o in operands {
+                        if let Some(v) = self.operand(o, holes, params) {
+                            data.extend(&self.deps_of(v));
+                        }
+                    }
+                }
+            }
+        }
+        if s.kind == Kind::Select {
+            row.columns = s.columns.iter().map(|c| self.cx.names.intern(c)).collect();
+        }
+        let entry =
+            (!conditions.is_empty()).then(|| self.cx.syms.make(SymKind::Object(conditions.into())));
+        let (act, mode) = match s.kind {
+            Kind::Select => (Act::Read, Mode::Blind),
+            Kind::Delete => (Act::Delete, Mode::Blind),
+            Kind::Insert => (
+                Act::Write,
+                match s.conflict {
+                    Conflict::Ignore => Mode::Exclusive,
+                    Conflict::Update | Conflict::Replace => Mode::Upsert,
+                    Conflict::None if s.has_subquery_guard => Mode::Conditional,
+                    Conflict::None => Mode::Blind,
+                },
+            ),
+            _ if !row.relative.is_empty() => (Act::Write, Mode::Atomic),
+            _ => (Act::Write, Mode::Blind),
+        };
+        let loc = Loc {
+            kind: ResourceKind::Row,
+            key: table,
+            entry,
+        };
+        let row = Rc::new(row);
+        let mut event = self.event(act, loc);
+        event.mode = mode;
+        event.data = data;
+        event.key_deps = key_deps;
+        event.row = Some(Rc::clone(&row));
+        event.duck = duck;
+        let id = self.push(event);
+        if act != Act::Read && row.returning {
+            // What a statement hands back is a read of its own, of what it left behind.
+            let mut read = self.event(Act::Read, loc);
+            read.row = Some(row);
+            return self.push(read);
+        }
+        id
+    }
+
+    fn operand(&mut self, o: &Operand, holes: &[Sym], params: Option<Sym>) -> Option<Sym> {
+        match o {
+            Operand::Hole(n) => holes.get(*n).copied(),
+            Operand::Param(n) => {
+                let params = params?;
+                match self.cx.syms.kind(params) {
+                    SymKind::Array(items) => items.get(*n).copied(),
+                    // One scalar, or a list that is not known item by item.
+                    _ => Some(params),
+                }
+            }
+            Operand::Named(name) => {
+                let name = self.cx.names.intern(name);
+                params.map(|p| match self.cx.syms.kind(p) {
+                    SymKind::Array(items) if items.len() == 1 => {
+                        let one = items[0];
+                        self.cx.syms.field(one, name)
+                    }
+                    _ => self.cx.syms.field(p, name),
+                })
+            }
+            Operand::Literal(text) => {
+                let name = self.cx.names.intern(text);
+                Some(self.cx.syms.make(SymKind::Str(name)))
+            }
+            Operand::Column(_) | Operand::Now | Operand::Other => None,
+        }
+    }
+
+    /// A document store's or ORM's call.
+    pub fn row_effect(
+        &mut self,
+        effect: &EffectRule,
+        view: &CallView<'_>,
+        table: Sym,
+        duck: bool,
+    ) -> Option<u32> {
+        self.tables.insert(table);
+        let filter = effect.filter.as_ref().and_then(|p| self.place(p, view));
+        let next = effect.filter.as_ref().and_then(|p| match p.base {
+            PlaceBase::Arg(i) => view.args.get(i + 1).copied(),
+            _ => None,
+        });
+        let update = effect.update.as_ref().and_then(|p| self.place(p, view));
+        let value = effect.value.as_ref().and_then(|p| self.place(p, view));
+        let mut conditions = Vec::new();
+        if let Some(f) = filter {
+            self.conditions(f, next, &mut conditions, 0);
+        }
+        self.row_event(effect, table, conditions, update.or(value), view.dst, duck)
+    }
+
+    /// The columns that a filter tests, and what they are compared with.
+    fn conditions(
+        &mut self,
+        filter: Sym,
+        next: Option<Sym>,
+        out: &mut Vec<(Name, Sym)>,
+        depth: u32,
+    ) {
+        if depth > 6 || out.len() > 32 {
+            return;
+        }
+        match self.cx.syms.kind(filter).clone() {
+            SymKind::Object(fields) => {
+                for (name, value) in fields.iter() {
+                    if self.cx.names.text(*name).starts_with('$')
+                        || matches!(self.cx.names.text(*name), "AND" | "OR" | "where")
+                    {
+                        self.conditions(*value, None, out, depth + 1);
+                    } else {
+                        out.push((*name, *value));
+                    }
+                }
+            }
+            SymKind::Array(items) => {
+                for item in items.iter() {
+                    self.conditions(*item, None, out, depth + 1);
+                }
+            }
+            SymKind::Str(column) => {
+                if let Some(value) = next {
+                    out.push((column, value));
+                }
+            }
+            // eq(table.column, value), and(…)
+            SymKind::Call(call) => {
+                let column = call.args.first().and_then(|a| match self.cx.syms.kind(*a) {
+                    SymKind::Field(_, name) => Some(*name),
+                    _ => None,
+                });
+                match (column, call.args.get(1)) {
+                    (Some(column), Some(value)) => out.push((column, *value)),
+                    _ => {
+                        for a in call.args.iter() {
+                            self.conditions(*a, None, out, depth + 1);
+                        }
+                    }
+                }
+            }
+            SymKind::Null => {}
+            _ => {
+                let id = self.cx.names.intern("id");
+                out.push((id, filter));
+            }
+        }
+    }
+
+    fn row_event(
+        &mut self,
+        effect: &EffectRule,
+        table: Sym,
+        conditions: Vec<(Name, Sym)>,
+        update: Option<Sym>,
+        dst: Var,
+        duck: bool,
+    ) -> Option<u32> {
+        let e = &effect.effect;
+        let mut row = Row {
+            looked_at: self.is_looked_at(dst),
+            aggregate: e.r#do == Do::List && conditions.is_empty(),
+            ..Row::default()
+        };
+        let mut key_deps = Deps::default();
+        for (column, value) in &conditions {
+            let deps = self.deps_of(*value);
+            key_deps.extend(&deps);
+            row.conditions.push((*column, deps));
+        }
+        let mut data = Deps::default();
+        if let Some(update) = update {
+            data = self.update_columns(update, &mut row);
+        }
+        let act = match e.r#do {
+            Do::Read => Act::Read,
+            Do::Check => Act::Check,
+            Do::List => Act::List,
+            Do::Delete => Act::Delete,
+            Do::Append => Act::Append,
+            _ => Act::Write,
+        };
+        row.insert = act == Act::Write && conditions.is_empty() && e.mode != Mode::Upsert;
+        row.unique = e.mode == Mode::Exclusive;
+        let mode = if e.mode == Mode::Blind && !row.relative.is_empty() {
+            Mode::Atomic
+        } else {
+            e.mode
+        };
+        let mut known = conditions;
+        if row.insert
+            && let Some(SymKind::Object(fields)) = update.map(|u| self.cx.syms.kind(u))
+        {
+            known.extend(fields.iter().copied());
+        }
+        let entry = (!known.is_empty()).then(|| self.cx.syms.make(SymKind::Object(known.into())));
+        let loc = Loc {
+            kind: ResourceKind::Row,
+            key: table,
+            entry,
+        };
+        let returns =
+            act != Act::Read && act.is_write() && (e.mode == Mode::Conditional || row.returning);
+        let row = Rc::new(row);
+        let mut event = self.event(act, loc);
+        event.mode = mode;
+        event.data = data;
+        event.key_deps = key_deps;
+        event.row = Some(Rc::clone(&row));
+        event.duck = duck;
+        let id = self.push(event);
+        if returns {
+            let mut read = self.event(Act::Read, loc);
+            read.row = Some(row);
+            return self.push(read);
+        }
+        if act.is_read() { id } else { None }
+    }
+
+    /// Columns of an update document; those that the store computes are relative.
+    fn update_columns(&mut self, update: Sym, row: &mut Row) -> Deps {
+        let SymKind::Object(fields) = self.cx.syms.kind(update).clone() else {
+            return self.deps_of(update);
+        };
+        let mut data = Deps::default();
+        for (name, value) in fields.iter() {
+            let text = self.cx.names.text(*name);
+            let operator = text.starts_with('$');
+            let relative = matches!(
+                text,
+                "$inc" | "$mul" | "$min" | "$max" | "$push" | "$addToSet" | "$pull" | "$bit"
+            );
+            match self.cx.syms.kind(*value).clone() {
+                SymKind::Object(inner) if operator => {
+                    for (column, v) in inner.iter() {
+                        row.columns.push(*column);
+                        if relative {
+                            row.relative.push(*column);
+                        } else {
+                            data.extend(&self.deps_of(*v));
+                        }
+                    }
+                }
+                SymKind::Object(inner)
+                    if inner.iter().any(|(n, _)| {
+                        matches!(
+                            self.cx.names.text(*n),
+                            "increment" | "decrement" | "multiply" | "push"
+                        )
+                    }) =>
+                {
+                    row.columns.push(*name);
+                    row.relative.push(*name);
+                }
+                // sql`count + 1`: the database computes it.
+                SymKind::Unknown(_) if !self.deps.contains_key(value) => row.columns.push(*name),
+                _ => {
+                    row.columns.push(*name);
+                    data.extend(&self.deps_of(*value));
+                }
+            }
+        }
+        data
+    }
+
+    // --- builder chains ---
+
+    /// The last call of a chain such as `db.select().from(t).where(…)`.
+    pub fn chain_call(&mut self, view: &CallView<'_>, fallback: Sym) -> Option<Sym> {
+        if self.receivers.contains(&view.dst) && !self.is_promise_chain(view.dst) {
+            return None;
+        }
+        let mut steps: Vec<(Name, Sym)> = Vec::new();
+        let mut at = fallback;
+        let mut start = fallback;
+        while let SymKind::Call(call) = self.cx.syms.kind(at) {
+            let CalleeSym::Method(name) = call.callee else {
+                break;
+            };
+            steps.push((name, at));
+            let Some(recv) = call.recv else { break };
+            start = recv;
+            at = recv;
+            if steps.len() > 40 {
+                break;
+            }
+        }
+        if steps.is_empty() {
+            return None;
+        }
+        steps.reverse();
+        let chains = self.cx.library.chains(&mut self.cx.names);
+        let rule = chains.iter().find(|c| {
+            let mut wanted = c.steps.iter();
+            let mut next = wanted.next();
+            for (name, _) in &steps {
+                if next == Some(name) {
+                    next = wanted.next();
+                }
+            }
+            next.is_none() && !steps.iter().any(|(n, _)| c.without.contains(n))
+        })?;
+        let rule = Rc::clone(rule);
+        let has = |list: &[Name]| steps.iter().any(|(n, _)| list.contains(n));
+        let mut read = None;
+        for effect in &rule.effects {
+            let Some(table) = effect
+                .key
+                .as_ref()
+                .and_then(|p| self.step_place(p, &steps, start))
+            else {
+                continue;
+            };
+            let mut conditions = Vec::new();
+            if let Some(p) = &effect.filter
+                && let Some(f) = self.step_place(p, &steps, start)
+            {
+                self.conditions(f, None, &mut conditions, 0);
+            }
+            for (name, call) in &steps {
+                if rule.filter_steps.contains(name)
+                    && let SymKind::Call(call) = self.cx.syms.kind(*call).clone()
+                    && let Some(first) = call.args.first()
+                {
+                    // where("col", ">", value) and where("col", value)
+                    let value = call.args.get(2).or(call.args.get(1)).copied();
+                    self.conditions(*first, value, &mut conditions, 0);
+                }
+            }
+            let update = effect
+                .update
+                .as_ref()
+                .or(effect.value.as_ref())
+                .and_then(|p| self.step_place(p, &steps, start));
+            let id = self.row_event(effect, table, conditions, update, view.dst, false);
+            self.finish_chain_event(
+                has(&rule.exclusive_steps),
+                has(&rule.returning_steps),
+                has(&rule.locking_steps),
+                &mut read,
+                id,
+            );
+        }
+        if let Some(read) = read {
+            self.add_deps(fallback, &Deps::event(read));
+        }
+        Some(fallback)
+    }
+
+    fn finish_chain_event(
+        &mut self,
+        exclusive: bool,
+        returning: bool,
+        locking: bool,
+        read: &mut Option<u32>,
+        id: Option<u32>,
+    ) {
+        let at = self.at;
+        let Some(last) = self
+            .events
+            .iter()
+            .rposition(|e| e.at == at && e.call.is_none())
+        else {
+            return;
+        };
+        let event = &mut self.events[last];
+        if let Some(row) = &event.row {
+            let mut row = Row::clone(row);
+            row.unique |= exclusive;
+            row.returning |= returning;
+            row.locking |= locking;
+            event.row = Some(Rc::new(row));
+        }
+        if exclusive && event.act == Act::Write {
+            event.mode = Mode::Exclusive;
+        }
+        if event.act.is_read() {
+            *read = id.or(Some(last as u32));
+        } else if returning {
+            let (loc, row) = (event.loc, event.row.clone());
+            let mut again = self.event(Act::Read, loc);
+            again.row = row;
+            *read = self.push(again);
+        }
+    }
+
+    fn step_place(&mut self, place: &PlaceExpr, steps: &[(Name, Sym)], start: Sym) -> Option<Sym> {
+        let mut sym = match &place.base {
+            PlaceBase::Step(step, i) => {
+                let name = self.cx.names.find(step)?;
+                let (_, call) = steps.iter().find(|(n, _)| *n == name)?;
+                match self.cx.syms.kind(*call) {
+                    SymKind::Call(call) => call.args.get(*i).copied()?,
+                    _ => return None,
+                }
+            }
+            PlaceBase::Start => start,
+            PlaceBase::StartArg(i) => match self.cx.syms.kind(start) {
+                SymKind::Call(call) => call.args.get(*i).copied()?,
+                _ => return None,
+            },
+            PlaceBase::Const(text) => {
+                let name = self.cx.names.intern(text);
+                self.cx.syms.make(SymKind::Str(name))
+            }
+            _ => return None,
+        };
+        for field in &place.fields {
+            let name = self.cx.names.intern(field);
+            sym = self.cx.syms.field(sym, name);
+        }
+        Some(sym)
+    }
+}

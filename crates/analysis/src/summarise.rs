@@ -1,0 +1,353 @@
+//! What a function leaves for its callers, made as small as it can be.
+
+use std::rc::Rc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use toctou_core::Span;
+use toctou_core::finding::ResourceKind;
+use toctou_core::ir::{FuncKind, Term};
+use toctou_models::Mode;
+
+use crate::effect::{Act, Deps, Event, Loc, Lock, LockKind, Pos, Window};
+use crate::held::{Held, MAX_ACQUIRES};
+use crate::interp::{Interp, Release};
+use crate::summary::Summary;
+use crate::sym::{self, Sym, SymKind};
+
+impl Interp<'_, '_, '_> {
+    pub(crate) fn summarise(mut self, held: &Held, windows: Vec<Rc<Window>>) -> Summary {
+        let first_yield = self.yield_order();
+        let init = self.function.kind == FuncKind::ModuleInit;
+        let mut summary = Summary {
+            windows,
+            yields: self.function.is_async
+                || !self.yields.is_empty()
+                || self.calls_yielding
+                || self.function.is_generator,
+            may_throw: false,
+            ..Summary::default()
+        };
+        let id = self.id;
+        for e in &mut self.events {
+            let (before, after) = first_yield.around(e.at);
+            e.yields_before |= before;
+            e.yields_after |= after;
+            e.local = match self.cx.syms.kind(self.cx.syms.root(e.loc.key)) {
+                SymKind::VarLoc(cell) | SymKind::Cell(cell) => {
+                    e.loc.kind == ResourceKind::Memory && cell.owner == id && !init
+                }
+                _ => false,
+            };
+        }
+        // A lock round the access that is given back before we return is ours alone.
+        if held.any {
+            let locks: Vec<Option<Rc<Lock>>> = self
+                .events
+                .iter()
+                .map(|e| {
+                    let bits = held.at(e.at);
+                    self.acquires
+                        .iter()
+                        .enumerate()
+                        .take(MAX_ACQUIRES)
+                        .find(|(i, _)| bits >> i & 1 == 1)
+                        .map(|(_, a)| Rc::clone(&a.lock))
+                })
+                .collect();
+            for (e, lock) in self.events.iter_mut().zip(locks) {
+                if e.lock.is_none() {
+                    e.lock = lock;
+                }
+            }
+        }
+        self.returns(&mut summary, held);
+        self.throws(&mut summary);
+        for (at, mut call) in std::mem::take(&mut self.sym_calls) {
+            let bits = held.at(at);
+            for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+                if bits >> i & 1 == 1 {
+                    call.locks.push(Rc::clone(&a.lock));
+                }
+            }
+            call.yields_before |= first_yield.around(at).0;
+            summary.sym_calls.push(call);
+        }
+        for (_, release) in &self.releases {
+            if let Release::Key(key) = release
+                && !self.acquires.iter().any(|a| a.lock.key == *key)
+            {
+                summary.releases.push(*key);
+            }
+        }
+        for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+            if a.lock.lease {
+                let mut waits: Vec<Pos> = self.yields.keys().copied().collect();
+                waits.retain(|at| held.at(*at) >> i & 1 == 1 && !self.is_part_of_release(*at, a));
+                waits.sort_unstable();
+                summary.leases.push((Rc::clone(&a.lock), waits));
+            }
+        }
+        summary.events = self.events;
+        compress(&mut summary);
+        summary
+    }
+
+    pub(crate) fn returns(&mut self, summary: &mut Summary, held: &Held) {
+        let mut values: Vec<Sym> = Vec::new();
+        let mut several = 0;
+        let mut all_held = u64::MAX;
+        let mut true_held = u64::MAX;
+        let mut exits = 0;
+        for (b, block) in self.function.blocks.iter().enumerate() {
+            let Term::Return(value) = block.term else {
+                continue;
+            };
+            if self.cfg.preds[b].is_empty() && b != 0 {
+                continue;
+            }
+            exits += 1;
+            let sym = match value {
+                Some(v) => self.val(v),
+                None => self.cx.syms.null(),
+            };
+            several += 1;
+            summary
+                .ret_deps
+                .extend(&self.control_deps(b as u32).as_implicit());
+            summary.ret_deps.extend(&self.deps_of(sym));
+            let bits = held.at_end(b as u32, block.insts.len());
+            all_held &= bits;
+            let falsy = matches!(self.cx.syms.kind(sym), SymKind::Bool(false) | SymKind::Null);
+            if !falsy {
+                true_held &= bits;
+            }
+            if !matches!(self.cx.syms.kind(sym), SymKind::Null) && !values.contains(&sym) {
+                values.push(sym);
+            }
+        }
+        if several <= 1 {
+            // One way out: nothing decided about it.
+            let mut deps = Deps::default();
+            for v in &values {
+                deps.extend(&self.deps_of(*v));
+            }
+            summary.ret_deps = deps;
+        }
+        summary.ret = match values.as_slice() {
+            [] => None,
+            [one] if !matches!(self.cx.syms.kind(*one), SymKind::Unknown(_)) => Some(*one),
+            many => {
+                let fresh = many.iter().all(|v| self.cx.syms.is_fresh(*v));
+                let site = sym::through(sym::site(self.id, 0xff_fffe), 1);
+                // The same function of the same arguments gives the same value.
+                let params: Vec<Sym> = (0..self.function.params.len() as u32)
+                    .map(|i| self.cx.syms.make(SymKind::Param(i)))
+                    .collect();
+                Some(if fresh {
+                    self.cx.syms.make(SymKind::Fresh(site))
+                } else {
+                    let this = self.cx.syms.make(SymKind::This);
+                    self.cx
+                        .syms
+                        .make(SymKind::Call(Box::new(crate::sym::CallSym {
+                            callee: crate::sym::CalleeSym::Func(self.id),
+                            recv: self.function.class.map(|_| this),
+                            args: params.into(),
+                        })))
+                })
+            }
+        };
+        if exits > 0 && held.any {
+            for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+                let bit = 1 << i;
+                if matches!(a.lock.kind, LockKind::Flag | LockKind::Transaction(_)) {
+                    continue;
+                }
+                if all_held & bit != 0 {
+                    summary.leaves_held.push((Rc::clone(&a.lock), false));
+                } else if true_held != u64::MAX && true_held & bit != 0 {
+                    summary.leaves_held.push((Rc::clone(&a.lock), true));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn throws(&mut self, summary: &mut Summary) {
+        for (b, block) in self.function.blocks.iter().enumerate() {
+            if block.handler.is_some() {
+                continue;
+            }
+            if matches!(block.term, Term::Throw(_)) {
+                summary.may_throw = true;
+                summary.throw_deps.extend(&self.control_deps(b as u32));
+            }
+        }
+        summary.may_throw |= self
+            .failing
+            .iter()
+            .any(|at| self.function.blocks[at.block as usize].handler.is_none());
+        for (at, gate) in &self.gates {
+            if self.function.blocks[at.block as usize].handler.is_none() {
+                summary.throw_deps.extend(gate);
+            }
+        }
+    }
+
+    /// For each block: can somebody have run before it begins, and after it ends?
+    pub(crate) fn yield_order(&self) -> YieldOrder {
+        let n = self.function.blocks.len();
+        let mut order = YieldOrder {
+            before: vec![false; n],
+            after: vec![false; n],
+            yields: self.yields.keys().copied().collect(),
+        };
+        if order.yields.is_empty() {
+            return order;
+        }
+        let yielding: FxHashSet<u32> = order.yields.iter().map(|p| p.block).collect();
+        let mut work: Vec<u32> = yielding.iter().copied().collect();
+        work.sort_unstable();
+        while let Some(b) = work.pop() {
+            for e in &self.cfg.succs[b as usize] {
+                if !order.before[e.to.0 as usize] {
+                    order.before[e.to.0 as usize] = true;
+                    work.push(e.to.0);
+                }
+            }
+        }
+        let mut work: Vec<u32> = yielding.into_iter().collect();
+        work.sort_unstable();
+        while let Some(b) = work.pop() {
+            for p in &self.cfg.preds[b as usize] {
+                if !order.after[*p as usize] {
+                    order.after[*p as usize] = true;
+                    work.push(*p);
+                }
+            }
+        }
+        order.yields.sort_unstable();
+        order
+    }
+}
+
+/// A caller need not know how often a function makes the same access: equal
+/// events become one, or what every handler calls would grow without end.
+pub(crate) fn compress(summary: &mut Summary) {
+    let wanted = wanted(summary);
+    let mut first: FxHashMap<(Act, Mode, Loc, toctou_core::ir::FuncId, Span, bool), u32> =
+        FxHashMap::default();
+    let mut map: Vec<u32> = Vec::with_capacity(summary.events.len());
+    let mut kept: Vec<Event> = Vec::new();
+    for (e, wanted) in std::mem::take(&mut summary.events).into_iter().zip(wanted) {
+        if !wanted {
+            map.push(u32::MAX);
+            continue;
+        }
+        let access = e.trail.last();
+        let key = (
+            e.act,
+            e.mode,
+            e.loc,
+            access.func,
+            access.span,
+            e.lock.is_some(),
+        );
+        match first.get(&key) {
+            Some(&i) => {
+                map.push(i);
+                let old = &mut kept[i as usize];
+                old.data.extend(&e.data);
+                old.key_deps.extend(&e.key_deps);
+                old.ctrl.extend(&e.ctrl);
+                old.yields_before |= e.yields_before;
+                old.yields_after |= e.yields_after;
+            }
+            None => {
+                let i = kept.len() as u32;
+                first.insert(key, i);
+                map.push(i);
+                kept.push(e);
+            }
+        }
+    }
+    if kept.len() < map.len() {
+        let renumber = |deps: &mut Deps| deps.renumber(&map);
+        for e in &mut kept {
+            renumber(&mut e.data);
+            renumber(&mut e.key_deps);
+            renumber(&mut e.ctrl);
+            if let Some(row) = &mut e.row
+                && row.conditions.iter().any(|c| !c.1.is_empty())
+            {
+                let mut new = crate::effect::Row::clone(row);
+                new.conditions.iter_mut().for_each(|c| c.1.renumber(&map));
+                *row = Rc::new(new);
+            }
+        }
+        renumber(&mut summary.ret_deps);
+        renumber(&mut summary.throw_deps);
+        for call in &mut summary.sym_calls {
+            call.arg_deps.iter_mut().for_each(|d| d.renumber(&map));
+        }
+    }
+    summary.events = kept;
+}
+
+/// Calls between an access to memory and the last function that hears of it.
+const MAX_MEMORY_DEPTH: usize = 4;
+
+/// Events that a caller can make something of: writes, checks (they may fail),
+/// and the reads that something it sees depends on.
+pub(crate) fn wanted(summary: &Summary) -> Vec<bool> {
+    let n = summary.events.len();
+    let mut wanted = vec![false; n];
+    let mut note = |deps: &Deps| {
+        for (e, _) in deps.events() {
+            if let Some(slot) = wanted.get_mut(e as usize) {
+                *slot = true;
+            }
+        }
+    };
+    note(&summary.ret_deps);
+    note(&summary.throw_deps);
+    for call in &summary.sym_calls {
+        call.arg_deps.iter().for_each(&mut note);
+    }
+    let stays =
+        |e: &Event| !e.local && (!e.act.is_read() || matches!(e.act, Act::Check | Act::Resolve));
+    for e in summary.events.iter().filter(|e| stays(e)) {
+        note(&e.data);
+        note(&e.key_deps);
+        note(&e.ctrl);
+        if let Some(row) = &e.row {
+            row.conditions.iter().for_each(|c| note(&c.1));
+        }
+    }
+    for (i, e) in summary.events.iter().enumerate() {
+        // What happens to memory far below is settled there: such windows are short.
+        let near = e.loc.kind != ResourceKind::Memory || e.trail.depth() <= MAX_MEMORY_DEPTH;
+        let mine = e.local && e.act == Act::Write;
+        wanted[i] = near && (!e.local && (wanted[i] || stays(e)) || mine);
+    }
+    wanted
+}
+
+pub(crate) struct YieldOrder {
+    pub(crate) before: Vec<bool>,
+    pub(crate) after: Vec<bool>,
+    pub(crate) yields: Vec<Pos>,
+}
+
+impl YieldOrder {
+    pub(crate) fn around(&self, at: Pos) -> (bool, bool) {
+        if self.yields.is_empty() {
+            return (false, false);
+        }
+        let in_block =
+            |f: &dyn Fn(&Pos) -> bool| self.yields.iter().any(|y| y.block == at.block && f(y));
+        (
+            self.before[at.block as usize] || in_block(&|y| y.inst < at.inst),
+            self.after[at.block as usize] || in_block(&|y| y.inst > at.inst),
+        )
+    }
+}

@@ -1,0 +1,44 @@
+//! What a function does, for its callers: computed once, bottom-up.
+
+use std::rc::Rc;
+
+use crate::effect::{Deps, Event, Lock, Pos, Window};
+use crate::sym::Sym;
+use toctou_core::Span;
+use toctou_core::ir::FuncId;
+
+/// A call of something that only the caller knows: a parameter, a variable of
+/// an enclosing function.
+#[derive(Clone, Debug)]
+pub struct SymCall {
+    pub callee: Sym,
+    pub args: Vec<Sym>,
+    pub arg_deps: Vec<Deps>,
+    /// Locks that are held around the call, inside this function or below.
+    pub locks: Vec<Rc<Lock>>,
+    pub yields_before: bool,
+    pub func: FuncId,
+    pub span: Span,
+    pub depth: u8,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    pub events: Vec<Event>,
+    pub windows: Vec<Rc<Window>>,
+    pub sym_calls: Vec<SymCall>,
+    /// What comes back, in this function's terms.
+    pub ret: Option<Sym>,
+    pub ret_deps: Deps,
+    /// Reads that decide whether the function fails.
+    pub throw_deps: Deps,
+    /// Somebody else can run during a call.
+    pub yields: bool,
+    pub may_throw: bool,
+    /// Locks that are held when it returns, and whether only if it returns something true.
+    pub leaves_held: Vec<(Rc<Lock>, bool)>,
+    /// Locks (by key) that it gives back without having taken them.
+    pub releases: Vec<Sym>,
+    /// Locks that end by themselves, and the waits under each, in order.
+    pub leases: Vec<(Rc<Lock>, Vec<Pos>)>,
+}

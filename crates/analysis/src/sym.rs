@@ -1,0 +1,395 @@
+//! Symbolic values: what a register denotes, as far as the source says.
+//!
+//! Hash-consed, so that two accesses name the same location exactly if their
+//! symbols have the same number. A symbol is relative to the function it was
+//! made in (`Param`, `This`) and is rewritten when a summary is used by a
+//! caller: that is how `save(path)` three calls below a handler becomes a
+//! write of `this.dir + "/" + name`.
+
+use rustc_hash::FxHashMap;
+use toctou_core::Name;
+use toctou_core::ir::{Cell, ClassId, FuncId, ModuleId};
+
+use crate::entity::EntityId;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Sym(pub u32);
+
+/// An instruction of the program, made unique per chain of calls that leads to it.
+pub type Site = u64;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum SymKind {
+    Str(Name),
+    Num(Name),
+    Bool(bool),
+    Null,
+    Param(u32),
+    This,
+    /// The value of a captured variable.
+    Cell(Cell),
+    /// The captured variable itself, as a place in memory. Never rewritten.
+    VarLoc(Cell),
+    Field(Sym, Name),
+    Index(Sym, Sym),
+    /// One element of an iterated value.
+    Element(Sym),
+    /// A library's function, class, namespace or object.
+    Ext(EntityId),
+    /// A module of the program as an object.
+    Namespace(ModuleId),
+    Func(FuncId),
+    /// A function with the arguments of the call that made it: what `wrap(fn)` gives back.
+    Bound(FuncId, Box<[Sym]>),
+    Class(ClassId),
+    /// Made anew here: nobody else has it yet.
+    New(Site, NewOf),
+    Object(Box<[(Name, Sym)]>),
+    Array(Box<[Sym]>),
+    /// String parts, or path parts, in order.
+    Concat(Box<[Sym]>),
+    Join(Box<[Sym]>),
+    /// The result of a call that is taken to be a function of its operands.
+    Call(Box<CallSym>),
+    /// Another value every time: a uuid, a temporary path, the time.
+    Fresh(Site),
+    /// What an acquisition returned.
+    Handle(Site),
+    Eq(Sym, Sym),
+    Not(Sym),
+    Unknown(Site),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum NewOf {
+    Class(ClassId),
+    Ext(EntityId),
+    Other,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct CallSym {
+    pub callee: CalleeSym,
+    pub recv: Option<Sym>,
+    pub args: Box<[Sym]>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CalleeSym {
+    Method(Name),
+    Func(FuncId),
+    Value(Sym),
+}
+
+/// Terms grow only so deep: past this a term is an [`SymKind::Unknown`].
+const MAX_DEPTH: u8 = 14;
+
+#[derive(Default)]
+pub struct Syms {
+    map: FxHashMap<SymKind, Sym>,
+    kinds: Vec<SymKind>,
+    /// Depth of the term, whether it mentions something fresh, and whether it
+    /// can change under substitution.
+    info: Vec<Info>,
+}
+
+#[derive(Clone, Copy)]
+struct Info {
+    depth: u8,
+    fresh: bool,
+    open: bool,
+}
+
+impl Syms {
+    pub fn kind(&self, sym: Sym) -> &SymKind {
+        &self.kinds[sym.0 as usize]
+    }
+
+    /// Does the term mention a value that is another one every time?
+    pub fn is_fresh(&self, sym: Sym) -> bool {
+        self.info[sym.0 as usize].fresh
+    }
+
+    /// Does the term mention a parameter, `this` or a variable of an outer function?
+    pub fn is_open(&self, sym: Sym) -> bool {
+        self.info[sym.0 as usize].open
+    }
+
+    pub fn make(&mut self, kind: SymKind) -> Sym {
+        if let Some(&sym) = self.map.get(&kind) {
+            return sym;
+        }
+        let mut info = Info {
+            depth: 0,
+            fresh: matches!(kind, SymKind::Fresh(_)),
+            open: matches!(
+                kind,
+                SymKind::Param(_)
+                    | SymKind::This
+                    | SymKind::Cell(_)
+                    | SymKind::Unknown(_)
+                    | SymKind::New(..)
+                    | SymKind::Fresh(_)
+                    | SymKind::Handle(_)
+            ),
+        };
+        for_each_child(&kind, |child| {
+            let c = self.info[child.0 as usize];
+            info.depth = info.depth.max(c.depth.saturating_add(1));
+            info.fresh |= c.fresh;
+            info.open |= c.open;
+        });
+        if info.depth > MAX_DEPTH {
+            // Equal deep terms stay equal: the stand-in is made from the term itself.
+            let site = hash_kind(&kind);
+            return self.make(if info.fresh {
+                SymKind::Fresh(site)
+            } else {
+                SymKind::Unknown(site)
+            });
+        }
+        let sym = Sym(self.kinds.len() as u32);
+        self.kinds.push(kind.clone());
+        self.info.push(info);
+        self.map.insert(kind, sym);
+        sym
+    }
+
+    pub fn null(&mut self) -> Sym {
+        self.make(SymKind::Null)
+    }
+
+    pub fn unknown(&mut self, site: Site) -> Sym {
+        self.make(SymKind::Unknown(site))
+    }
+
+    pub fn as_str(&self, sym: Sym) -> Option<Name> {
+        match self.kind(sym) {
+            SymKind::Str(name) => Some(*name),
+            _ => None,
+        }
+    }
+
+    /// What a place in memory hangs from: the variable, parameter or object at
+    /// the bottom of `a.b[c].d`.
+    pub fn root(&self, mut sym: Sym) -> Sym {
+        loop {
+            match self.kind(sym) {
+                SymKind::Field(base, _) | SymKind::Index(base, _) | SymKind::Element(base) => {
+                    sym = *base;
+                }
+                _ => return sym,
+            }
+        }
+    }
+
+    /// Does `needle` occur in `hay`?
+    pub fn contains(&self, hay: Sym, needle: Sym) -> bool {
+        let mut stack = vec![hay];
+        let mut budget = 4096;
+        while let Some(sym) = stack.pop() {
+            if sym == needle {
+                return true;
+            }
+            budget -= 1;
+            if budget == 0 {
+                return false;
+            }
+            for_each_child(self.kind(sym), |c| stack.push(c));
+        }
+        false
+    }
+
+    /// Rewrites a term bottom-up. `leaf` answers for the terms that a caller
+    /// knows more about, and `None` for the rest. Depth is bounded by
+    /// [`MAX_DEPTH`], so the recursion is too.
+    pub fn rewrite(
+        &mut self,
+        sym: Sym,
+        cache: &mut FxHashMap<Sym, Sym>,
+        leaf: &mut dyn FnMut(&mut Self, Sym) -> Option<Sym>,
+    ) -> Sym {
+        if !self.is_open(sym) {
+            return sym;
+        }
+        if let Some(&done) = cache.get(&sym) {
+            return done;
+        }
+        let new = match leaf(self, sym) {
+            Some(new) => new,
+            None => self.rewrite_children(sym, cache, leaf),
+        };
+        cache.insert(sym, new);
+        new
+    }
+
+    fn rewrite_children(
+        &mut self,
+        sym: Sym,
+        cache: &mut FxHashMap<Sym, Sym>,
+        leaf: &mut dyn FnMut(&mut Self, Sym) -> Option<Sym>,
+    ) -> Sym {
+        let kind = self.kinds[sym.0 as usize].clone();
+        let kind = match kind {
+            SymKind::Field(base, name) => {
+                let base = self.rewrite(base, cache, leaf);
+                return self.field(base, name);
+            }
+            SymKind::Index(base, index) => SymKind::Index(
+                self.rewrite(base, cache, leaf),
+                self.rewrite(index, cache, leaf),
+            ),
+            SymKind::Element(base) => SymKind::Element(self.rewrite(base, cache, leaf)),
+            SymKind::Bound(f, args) => SymKind::Bound(f, self.rewrite_all(&args, cache, leaf)),
+            SymKind::Object(fields) => SymKind::Object(
+                fields
+                    .iter()
+                    .map(|&(name, value)| (name, self.rewrite(value, cache, leaf)))
+                    .collect(),
+            ),
+            SymKind::Array(items) => SymKind::Array(self.rewrite_all(&items, cache, leaf)),
+            SymKind::Concat(items) => SymKind::Concat(self.rewrite_all(&items, cache, leaf)),
+            SymKind::Join(items) => {
+                let items = self.rewrite_all(&items, cache, leaf);
+                return self.join(items.into_vec());
+            }
+            SymKind::Call(call) => {
+                let CallSym { callee, recv, args } = *call;
+                SymKind::Call(Box::new(CallSym {
+                    callee: match callee {
+                        CalleeSym::Value(sym) => CalleeSym::Value(self.rewrite(sym, cache, leaf)),
+                        other => other,
+                    },
+                    recv: recv.map(|r| self.rewrite(r, cache, leaf)),
+                    args: self.rewrite_all(&args, cache, leaf),
+                }))
+            }
+            SymKind::Eq(a, b) => {
+                SymKind::Eq(self.rewrite(a, cache, leaf), self.rewrite(b, cache, leaf))
+            }
+            SymKind::Not(a) => SymKind::Not(self.rewrite(a, cache, leaf)),
+            leaf_kind => leaf_kind,
+        };
+        self.make(kind)
+    }
+
+    fn rewrite_all(
+        &mut self,
+        items: &[Sym],
+        cache: &mut FxHashMap<Sym, Sym>,
+        leaf: &mut dyn FnMut(&mut Self, Sym) -> Option<Sym>,
+    ) -> Box<[Sym]> {
+        items
+            .iter()
+            .map(|&s| self.rewrite(s, cache, leaf))
+            .collect()
+    }
+
+    /// `base.name`, looking into literals.
+    pub fn field(&mut self, base: Sym, name: Name) -> Sym {
+        if let SymKind::Object(fields) = self.kind(base)
+            && let Some((_, value)) = fields.iter().rev().find(|(n, _)| *n == name)
+        {
+            return *value;
+        }
+        self.make(SymKind::Field(base, name))
+    }
+
+    pub fn index(&mut self, base: Sym, index: Sym, names: &toctou_core::Names) -> Sym {
+        match (self.kind(base), self.kind(index)) {
+            (_, SymKind::Str(name)) => {
+                let name = *name;
+                self.field(base, name)
+            }
+            (SymKind::Array(items), SymKind::Num(n)) => {
+                let item = names
+                    .text(*n)
+                    .parse::<usize>()
+                    .ok()
+                    .and_then(|i| items.get(i).copied());
+                item.unwrap_or_else(|| self.make(SymKind::Index(base, index)))
+            }
+            _ => self.make(SymKind::Index(base, index)),
+        }
+    }
+
+    /// Path parts joined; nested joins are flattened so that
+    /// `join(join(a, b), c)` and `join(a, b, c)` are the same path.
+    pub fn join(&mut self, parts: Vec<Sym>) -> Sym {
+        let mut flat = Vec::with_capacity(parts.len());
+        for part in parts {
+            match self.kind(part) {
+                SymKind::Join(inner) => flat.extend(inner.iter().copied()),
+                _ => flat.push(part),
+            }
+        }
+        match flat.as_slice() {
+            [one] => *one,
+            _ => self.make(SymKind::Join(flat.into())),
+        }
+    }
+
+    /// The parts of a path: itself, if it is not joined.
+    pub fn path_parts(&self, sym: Sym) -> Vec<Sym> {
+        match self.kind(sym) {
+            SymKind::Join(parts) => parts.to_vec(),
+            _ => vec![sym],
+        }
+    }
+}
+
+pub fn for_each_child(kind: &SymKind, mut f: impl FnMut(Sym)) {
+    match kind {
+        SymKind::Field(a, _) | SymKind::Element(a) | SymKind::Not(a) => f(*a),
+        SymKind::Index(a, b) | SymKind::Eq(a, b) => {
+            f(*a);
+            f(*b);
+        }
+        SymKind::Object(fields) => fields.iter().for_each(|(_, v)| f(*v)),
+        SymKind::Bound(_, items)
+        | SymKind::Array(items)
+        | SymKind::Concat(items)
+        | SymKind::Join(items) => items.iter().for_each(|v| f(*v)),
+        SymKind::Call(call) => {
+            if let CalleeSym::Value(v) = call.callee {
+                f(v);
+            }
+            call.recv.iter().for_each(|v| f(*v));
+            call.args.iter().for_each(|v| f(*v));
+        }
+        SymKind::Str(_)
+        | SymKind::Num(_)
+        | SymKind::Bool(_)
+        | SymKind::Null
+        | SymKind::Param(_)
+        | SymKind::This
+        | SymKind::Cell(_)
+        | SymKind::VarLoc(_)
+        | SymKind::Ext(_)
+        | SymKind::Namespace(_)
+        | SymKind::Func(_)
+        | SymKind::Class(_)
+        | SymKind::New(..)
+        | SymKind::Fresh(_)
+        | SymKind::Handle(_)
+        | SymKind::Unknown(_) => {}
+    }
+}
+
+fn hash_kind(kind: &SymKind) -> Site {
+    use std::hash::{Hash, Hasher};
+    let mut hasher = rustc_hash::FxHasher::default();
+    kind.hash(&mut hasher);
+    hasher.finish() | 1 << 63
+}
+
+/// The same instruction, reached through one more call.
+pub fn through(site: Site, call: Site) -> Site {
+    let mixed = site.rotate_left(23) ^ call.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed | 1 << 63
+}
+
+/// The site of an instruction in its own function.
+pub fn site(func: FuncId, inst: u32) -> Site {
+    u64::from(func.0) << 24 | u64::from(inst)
+}

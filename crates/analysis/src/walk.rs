@@ -1,0 +1,164 @@
+//! All ways from a read to a write, and what is met on them.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashSet;
+use toctou_core::Span;
+use toctou_core::finding::ResourceKind;
+use toctou_models::Mode;
+
+use crate::effect::{Act, Event, Pos};
+use crate::interp::Interp;
+
+/// What a walk from a read to a write met.
+pub(crate) struct Walk {
+    pub(crate) reached: bool,
+    pub(crate) yielded: bool,
+    pub(crate) gap: Option<Span>,
+    pub(crate) broken: u64,
+    pub(crate) other_writes: bool,
+}
+
+impl Interp<'_, '_, '_> {
+    /// All ways from a read to a write that do not pass the read again, a
+    /// second look at the same thing, or a claim of it.
+    pub(crate) fn walk(&self, r: usize, w: usize) -> Walk {
+        let (read, write) = (&self.events[r], &self.events[w]);
+        let mut result = Walk {
+            reached: false,
+            yielded: false,
+            gap: None,
+            broken: 0,
+            other_writes: false,
+        };
+        let mut stops: FxHashSet<Pos> = FxHashSet::default();
+        let mut claims: FxHashSet<Pos> = FxHashSet::default();
+        let mut others: FxHashSet<Pos> = FxHashSet::default();
+        stops.insert(read.at);
+        let data = write
+            .data
+            .iter()
+            .any(|d| !d.implicit && d.source == crate::effect::Source::Event(r as u32));
+        for (i, e) in self.events.iter().enumerate() {
+            if i == r || i == w || e.at == write.at || e.at == read.at {
+                continue;
+            }
+            let trusted = if data {
+                write.data.events().any(|(d, _)| d as usize == i)
+            } else {
+                write
+                    .data
+                    .events()
+                    .chain(write.ctrl.events())
+                    .any(|(d, _)| d as usize == i)
+            };
+            if e.act.is_read() && e.loc == read.loc && trusted {
+                stops.insert(e.at);
+            }
+            if e.act == Act::Open {
+                others.insert(e.at);
+            }
+            if e.act.is_write() {
+                if e.loc == read.loc && e.loc.kind == ResourceKind::Memory {
+                    claims.insert(e.at);
+                } else if e.loc != read.loc && !e.local && hurts_twice(e) {
+                    others.insert(e.at);
+                }
+            }
+        }
+        let same_block = read.at.block == write.at.block;
+        let mut seen: FxHashSet<(u32, bool)> = FxHashSet::default();
+        let mut work: VecDeque<(u32, u32, bool, Option<Span>)> = VecDeque::new();
+        work.push_back((
+            read.at.block,
+            read.at.inst + 1,
+            read.yields_after,
+            read.yields_after.then_some(read.trail.span),
+        ));
+        if same_block && read.at.inst == write.at.inst {
+            // Two accesses of one call: in the order of the events.
+            if r < w {
+                result.reached = true;
+                result.yielded = read.yields_after || write.yields_before;
+            }
+            return result;
+        }
+        // A throw from the reading instruction itself leads to the handler.
+        if let Some(handler) = self.function.blocks[read.at.block as usize].handler {
+            work.push_back((handler.0, 0, read.yields_after, None));
+        }
+        let leads = self.leads_to(write.at.block);
+        let mut budget = 20_000;
+        while let Some((block, from, mut yielded, mut gap)) = work.pop_front() {
+            let last = block == write.at.block && from <= write.at.inst;
+            if !last
+                && !self.cfg.succs[block as usize]
+                    .iter()
+                    .any(|e| leads[e.to.0 as usize])
+            {
+                continue;
+            }
+            let insts = self.function.blocks[block as usize].insts.len() as u32;
+            let mut stopped = false;
+            for i in from..insts {
+                budget -= 1;
+                let at = Pos { block, inst: i };
+                if at == write.at {
+                    result.reached = true;
+                    let y = yielded || write.yields_before;
+                    if y && !result.yielded {
+                        result.yielded = true;
+                        result.gap = gap.or(write.yields_before.then_some(write.trail.span));
+                    }
+                    stopped = true;
+                    break;
+                }
+                if stops.contains(&at) || (!yielded && claims.contains(&at)) {
+                    stopped = true;
+                    break;
+                }
+                if others.contains(&at) {
+                    result.other_writes = true;
+                }
+                result.broken |= self.given_back_at(at);
+                if let Some(span) = self.yields.get(&at) {
+                    yielded = true;
+                    gap = gap.or(Some(*span));
+                }
+            }
+            if stopped || budget <= 0 {
+                continue;
+            }
+            for edge in &self.cfg.succs[block as usize] {
+                if leads[edge.to.0 as usize] && seen.insert((edge.to.0, yielded)) {
+                    work.push_back((edge.to.0, 0, yielded, gap));
+                }
+            }
+        }
+        result
+    }
+
+    /// Blocks from which a block can be reached, itself included.
+    pub(crate) fn leads_to(&self, block: u32) -> Vec<bool> {
+        let mut leads = vec![false; self.function.blocks.len()];
+        leads[block as usize] = true;
+        let mut work = vec![block];
+        while let Some(b) = work.pop() {
+            for &p in &self.cfg.preds[b as usize] {
+                if !std::mem::replace(&mut leads[p as usize], true) {
+                    work.push(p);
+                }
+            }
+        }
+        leads
+    }
+}
+
+/// Would doing this twice be more than waste?
+pub(crate) fn hurts_twice(e: &Event) -> bool {
+    match e.loc.kind {
+        ResourceKind::Memory => e.mode != Mode::Blind || e.act == Act::Append,
+        ResourceKind::External => e.act == Act::Send,
+        _ => true,
+    }
+}

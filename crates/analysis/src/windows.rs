@@ -1,0 +1,416 @@
+//! From events to windows: which reads does a write trust, and can somebody
+//! come between?
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+use toctou_core::Name;
+use toctou_core::finding::ResourceKind;
+use toctou_core::ir::Term;
+use toctou_models::Mode;
+
+use crate::effect::{Act, Deps, Event, Window};
+use crate::held::{Held, MAX_ACQUIRES};
+use crate::interp::{Interp, MAX_WINDOWS};
+use crate::summary::Summary;
+use crate::sym::{self, SymKind};
+
+pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
+    interp.settle();
+    let ctrl = interp.event_controls();
+    for (event, deps) in interp.events.iter_mut().zip(ctrl) {
+        event.ctrl.extend(&deps);
+    }
+    interp.flag_locks();
+    let held = Held::new(&interp);
+    let mut windows: Vec<Rc<Window>> = Vec::new();
+    interp.own_windows(&held, &mut windows);
+    interp.inner_windows(&held, &mut windows);
+    let mut windows = distinct(windows);
+    // Open ones first: if there are too many, those that are atomic by accident go.
+    windows.sort_by_key(|w| !(w.in_process || w.cross_process));
+    windows.truncate(MAX_WINDOWS);
+    interp.lock_defects(&held);
+    interp.summarise(&held, windows)
+}
+
+impl Interp<'_, '_, '_> {
+    /// What decides about each event, in this function.
+    pub(crate) fn event_controls(&mut self) -> Vec<Deps> {
+        let mut cache: FxHashMap<u32, Deps> = FxHashMap::default();
+        let mut out = Vec::with_capacity(self.events.len());
+        for e in &self.events {
+            let stored = matches!(e.loc.kind, ResourceKind::File | ResourceKind::Row);
+            let asked = e.act.is_write() || e.act == Act::Read && stored;
+            if !asked {
+                out.push(Deps::default());
+                continue;
+            }
+            let mut deps = match cache.get(&e.at.block) {
+                Some(d) => d.clone(),
+                None => {
+                    let d = self.control_deps(e.at.block);
+                    cache.insert(e.at.block, d.clone());
+                    d
+                }
+            };
+            for (at, gate) in &self.gates {
+                let before = at.block == e.at.block && at.inst < e.at.inst
+                    || at.block != e.at.block && self.cfg.dominates(at.block, e.at.block);
+                if before {
+                    deps.extend(gate);
+                }
+            }
+            out.push(deps);
+        }
+        out
+    }
+
+    pub(crate) fn own_windows(&self, held: &Held, out: &mut Vec<Rc<Window>>) {
+        for (w, write) in self.events.iter().enumerate() {
+            if out.len() >= MAX_WINDOWS {
+                return;
+            }
+            let uses_path = write.loc.kind == ResourceKind::File
+                && matches!(
+                    write.act,
+                    Act::Read | Act::Write | Act::Append | Act::Delete
+                );
+            if !write.act.is_write() && !uses_path {
+                continue;
+            }
+            let mut pairs: Vec<(u32, bool, bool, Vec<Name>)> = Vec::new();
+            let mut direct: Vec<u32> = Vec::new();
+            let mut note = |r: u32, data: bool, keyed: bool, attr: Option<Name>| {
+                let slot = match pairs.iter_mut().find(|p| p.0 == r) {
+                    Some(slot) => slot,
+                    None => {
+                        pairs.push((r, false, false, Vec::new()));
+                        let last = pairs.len() - 1;
+                        &mut pairs[last]
+                    }
+                };
+                slot.1 |= data;
+                slot.2 |= keyed;
+                if let Some(a) = attr
+                    && !data
+                    && !slot.3.contains(&a)
+                {
+                    slot.3.push(a);
+                }
+            };
+            if write.act.is_write() {
+                for dep in write.data.iter() {
+                    if let crate::effect::Source::Event(r) = dep.source {
+                        note(r, !dep.implicit, false, dep.attr);
+                        if !dep.shared && !dep.implicit {
+                            direct.push(r);
+                        }
+                    }
+                }
+                for (r, attr) in write.ctrl.events() {
+                    note(r, false, false, attr);
+                }
+            }
+            for (r, _) in write.key_deps.events() {
+                note(r, false, true, None);
+            }
+            if !write.act.is_write() {
+                // A path that was judged before it is read by name.
+                for (r, _) in write.ctrl.events() {
+                    if self.events[r as usize].act == Act::Resolve {
+                        note(r, false, false, None);
+                    }
+                }
+            }
+            // A temporary file with a fixed name: written, then renamed.
+            if write.act == Act::Delete && write.mode == Mode::Replace {
+                for (r, e) in self.events.iter().enumerate() {
+                    if e.act == Act::Write && e.loc == write.loc && r != w {
+                        note(r as u32, false, false, None);
+                    }
+                }
+            }
+            for (r, data, keyed, checked) in pairs {
+                // Memory that was read, changed and read again is as fresh as can be.
+                let stale = direct.contains(&r)
+                    || self.events[r as usize].loc.kind != ResourceKind::Memory
+                    || write.loc.kind == ResourceKind::File;
+                let data = data && stale;
+                if !data
+                    && !keyed
+                    && !write.ctrl.has_event(r)
+                    && !write
+                        .data
+                        .iter()
+                        .any(|d| d.implicit && d.source == crate::effect::Source::Event(r))
+                    && self.events[r as usize].act != Act::Write
+                {
+                    continue;
+                }
+                if let Some(mut window) = self.pair(r as usize, w, data, keyed, checked, held) {
+                    // What goes through memory that this process shares is there for
+                    // all its calls: only another process can be overwritten by it.
+                    if data && !direct.contains(&r) && window.cross_process {
+                        // … unless every call reads it in anew.
+                        let once = self.events[r as usize]
+                            .ctrl
+                            .events()
+                            .any(|(e, _)| self.events[e as usize].loc.kind == ResourceKind::Memory);
+                        window.in_process &= !once;
+                        window.through_memory = true;
+                    }
+                    if !self.is_open(&window) {
+                        continue;
+                    }
+                    out.push(Rc::new(window));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn pair(
+        &self,
+        r: usize,
+        w: usize,
+        data: bool,
+        keyed: bool,
+        checked: Vec<Name>,
+        held: &Held,
+    ) -> Option<Window> {
+        let (read, write) = (&self.events[r], &self.events[w]);
+        if r == w || (read.call.is_some() && read.call == write.call) {
+            return None;
+        }
+        let temp = read.act == Act::Write;
+        let tested = write.ctrl.has_event(r as u32)
+            || write
+                .data
+                .iter()
+                .any(|d| d.implicit && d.source == crate::effect::Source::Event(r as u32));
+        let path_check = read.act == Act::Resolve
+            && tested
+            && write.loc.kind == ResourceKind::File
+            && (keyed || read.loc.key == write.loc.key);
+        let snapshot = self.is_snapshot(read, write, data);
+        if temp {
+            let near = read.call.is_none() || write.call.is_none();
+            if write.mode != Mode::Replace || write.act != Act::Delete || !near {
+                return None;
+            }
+            if self.changes_by_call(write.loc.key) {
+                return None;
+            }
+        } else {
+            if !read.act.is_read() {
+                return None;
+            }
+            if !write.act.is_write() && !path_check {
+                return None;
+            }
+            if !path_check && !snapshot && !self.same_place(read, write, r as u32) {
+                return None;
+            }
+            if path_check && read.loc.kind != ResourceKind::File {
+                return None;
+            }
+            // Only the choice of the place depends on it: a listing, then a name made from it.
+            if keyed && !data && checked.is_empty() && !path_check {
+                let controls = write.ctrl.events().any(|(e, _)| e as usize == r);
+                if !controls && read.act != Act::List {
+                    return None;
+                }
+            }
+        }
+        if !data && self.looks_again(read, w) {
+            return None;
+        }
+        // Waiting for what another call has begun, and keeping it, is the cure.
+        if write.copies && !data {
+            return None;
+        }
+        // That a value somewhere below decided about a write somewhere else
+        // below says little: checks and what they guard stand close together.
+        if read.loc.kind == ResourceKind::Memory
+            && !snapshot
+            && read.trail.depth() > 1
+            && (read.trail.depth() > 2 || write.trail.depth() > 2)
+        {
+            return None;
+        }
+        if self.is_closed_by_itself(read, write, r as u32, data, &checked) {
+            return None;
+        }
+        let walk = self.walk(r, w);
+        if !walk.reached || snapshot && !walk.yielded {
+            return None;
+        }
+        let both = held.at(read.at) & held.at(write.at) & !walk.broken;
+        let shared_by_processes = matches!(
+            read.loc.kind,
+            ResourceKind::File | ResourceKind::Row | ResourceKind::Kv
+        );
+        let mut window = Window {
+            // A snapshot races on what it was taken of.
+            loc: if snapshot { read.loc } else { write.loc },
+            through_memory: false,
+            path_check,
+            snapshot: snapshot.then_some(write.loc.key),
+            read: Rc::clone(&read.trail),
+            write: Rc::clone(&write.trail),
+            read_act: read.act,
+            write_act: write.act,
+            write_mode: write.mode,
+            meet: self.id,
+            gap: walk.gap,
+            data,
+            tested,
+            compared: self.is_compared(r, write),
+            keyed,
+            checked,
+            read_row: read.row.clone(),
+            write_row: write.row.clone(),
+            constant: write.constant,
+            clears: write.idempotent,
+            in_process: walk.yielded || self.anywhere,
+            cross_process: shared_by_processes,
+            accidental: !walk.yielded && !self.anywhere,
+            closed_by: None,
+            partial: read.lock.clone().or_else(|| write.lock.clone()),
+            other_writes: walk.other_writes,
+            duck: read.duck || write.duck,
+            path: None,
+            label: self.label(write.at.block),
+            detached: false,
+            write_in_handler: write.in_handler || self.is_handler_block(write.at.block),
+            positive: self.polarity(r, write),
+            id: sym::through(read.site, write.site),
+        };
+        for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+            if both >> i & 1 == 1 {
+                self.protect(&mut window, &a.lock);
+            } else if held.at(write.at) >> i & 1 == 1 || held.at(read.at) >> i & 1 == 1 {
+                window.partial = Some(Rc::clone(&a.lock));
+            }
+        }
+        self.is_open(&window).then_some(window)
+    }
+
+    /// Is what was read compared, to decide about the write?
+    pub(crate) fn is_compared(&self, r: usize, write: &Event) -> bool {
+        self.cfg.controls_of(write.at.block).iter().any(|control| {
+            let Term::Branch { cond, .. } = self.function.blocks[control.block as usize].term
+            else {
+                return false;
+            };
+            let sym = self.val(cond);
+            let op = matches!(self.cx.syms.kind(sym), SymKind::Call(call)
+                if call.callee == crate::sym::CalleeSym::Method(self.cx.words.op));
+            op && self.deps_of(sym).has_event(r as u32)
+        })
+    }
+
+    /// Does the write happen where what was read is there, or where it is not?
+    pub(crate) fn polarity(&self, r: usize, write: &Event) -> Option<bool> {
+        let read = &self.events[r];
+        let mut found = None;
+        for control in self.cfg.controls_of(write.at.block).iter() {
+            let block = &self.function.blocks[control.block as usize];
+            let said = if control.way < 2 {
+                let Term::Branch { cond, .. } = block.term else {
+                    continue;
+                };
+                let mut sym = self.val(cond);
+                if !self.deps_of(sym).events().any(|(e, _)| e as usize == r) {
+                    continue;
+                }
+                let mut yes = control.way == 0;
+                while let SymKind::Not(inner) = self.cx.syms.kind(sym) {
+                    sym = *inner;
+                    yes = !yes;
+                }
+                match self.cx.syms.kind(sym) {
+                    // `error.code === "ENOENT"`, `rows.length === 0`: yes means no.
+                    SymKind::Eq(..) => !yes,
+                    _ => yes,
+                }
+            } else if control.block == read.at.block {
+                control.way == 2
+            } else {
+                continue;
+            };
+            found = Some(said);
+        }
+        found
+    }
+
+    pub(crate) fn is_handler_block(&self, block: u32) -> bool {
+        self.function
+            .blocks
+            .iter()
+            .filter_map(|b| b.handler)
+            .any(|h| self.cfg.dominates(h.0, block))
+    }
+
+    pub(crate) fn is_open(&self, window: &Window) -> bool {
+        window.in_process || window.cross_process || window.accidental
+    }
+
+    /// Windows of callees, with the locks that are held here.
+    pub(crate) fn inner_windows(&mut self, held: &Held, out: &mut Vec<Rc<Window>>) {
+        let inner = std::mem::take(&mut self.windows);
+        for w in inner {
+            let mut window = w.window;
+            if !window.detached {
+                let bits = held.at(w.at);
+                for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+                    if bits >> i & 1 == 1 {
+                        self.protect(&mut window, &a.lock);
+                    }
+                }
+            }
+            for lock in &w.locks {
+                self.protect(&mut window, lock);
+            }
+            if !self.is_open(&window) {
+                continue;
+            }
+            if let Some(label) = self.label(w.at.block) {
+                window.label = Some(label);
+            }
+            out.push(Rc::new(window));
+        }
+    }
+}
+
+/// The same pair of accesses, by several ways through the callees, is one
+/// window: the shortest way shows it best.
+fn distinct(windows: Vec<Rc<Window>>) -> Vec<Rc<Window>> {
+    let mut best: FxHashMap<_, usize> = FxHashMap::default();
+    let mut out: Vec<Rc<Window>> = Vec::with_capacity(windows.len());
+    for w in windows {
+        let key = (
+            w.meet,
+            w.read.span,
+            w.write.span,
+            (w.read.last().func, w.read.last().span),
+            (w.write.last().func, w.write.last().span),
+            w.loc,
+            w.label,
+            (w.in_process, w.cross_process),
+        );
+        let depth = |w: &Window| w.path.as_ref().map_or(0, |p| p.depth());
+        match best.get(&key) {
+            Some(&i) => {
+                if depth(&w) < depth(&out[i]) {
+                    out[i] = w;
+                }
+            }
+            None => {
+                best.insert(key, out.len());
+                out.push(w);
+            }
+        }
+    }
+    out
+}
