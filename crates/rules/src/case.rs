@@ -1,0 +1,195 @@
+//! A window as a rule sees it, and what a rule says about it.
+
+use toctou_analysis::{Act, Analysis, Mode, ReachedWindow};
+use toctou_core::finding::{EntryKind, ResourceKind};
+use toctou_core::ir::Program;
+use toctou_core::rule::{Confidence, Persona, Severity};
+
+/// A window with the program round it.
+pub struct Case<'a> {
+    pub program: &'a Program,
+    pub analysis: &'a Analysis,
+    pub w: &'a ReachedWindow,
+}
+
+/// What a rule makes of a window. Unset fields are the rule's defaults.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    pub severity: Option<Severity>,
+    pub persona: Option<Persona>,
+    pub confidence: Option<Confidence>,
+    /// A sentence that says what goes wrong here.
+    pub message: String,
+    pub fix: String,
+    /// What the last step of the story is: "B's change is lost".
+    pub outcome: String,
+}
+
+impl Verdict {
+    pub fn new(message: String, fix: &str, outcome: &str) -> Self {
+        Self {
+            message,
+            fix: fix.to_owned(),
+            outcome: outcome.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    #[must_use]
+    pub fn persona(mut self, persona: Persona) -> Self {
+        self.persona = Some(persona);
+        self
+    }
+
+    #[must_use]
+    pub fn severity(mut self, severity: Severity) -> Self {
+        self.severity = Some(severity);
+        self
+    }
+}
+
+impl Case<'_> {
+    pub fn is(&self, kind: ResourceKind) -> bool {
+        self.w.kind == kind
+    }
+
+    /// A store with rows or keys: a database, Redis, a KV service.
+    pub fn is_store(&self) -> bool {
+        matches!(self.w.kind, ResourceKind::Row | ResourceKind::Kv)
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.w.in_process || self.w.cross_process
+    }
+
+    pub fn deletes(&self) -> bool {
+        self.w.write_act == Act::Delete
+    }
+
+    pub fn inserts(&self) -> bool {
+        self.w.write_row.as_ref().is_some_and(|r| r.insert)
+    }
+
+    /// The function where read and write meet.
+    pub fn function(&self) -> String {
+        self.program.qualified_name(self.w.meet)
+    }
+
+    pub fn key(&self) -> &str {
+        &self.w.key
+    }
+
+    /// Everything that names the subject: resource, columns, functions on the way.
+    pub fn names(&self) -> Vec<String> {
+        let mut out = vec![self.w.key.clone()];
+        out.extend(self.w.checked.iter().cloned());
+        if let Some(row) = &self.w.write_row {
+            out.extend(row.columns.iter().cloned());
+        }
+        if let Some(row) = &self.w.read_row {
+            out.extend(row.columns.iter().cloned());
+        }
+        out.push(self.function());
+        out
+    }
+
+    /// Does one of the words occur in the resource's own name or in what was checked?
+    pub fn subject_mentions(&self, words: &[&str]) -> bool {
+        std::iter::once(&self.w.key)
+            .chain(&self.w.checked)
+            .any(|n| mentions(n, words))
+    }
+
+    pub fn checked_mentions(&self, words: &[&str]) -> bool {
+        self.w.checked.iter().any(|n| mentions(n, words))
+    }
+
+    pub fn function_mentions(&self, words: &[&str]) -> bool {
+        self.w
+            .read
+            .iter()
+            .chain(&self.w.write)
+            .any(|s| mentions(&self.program.qualified_name(s.func), words))
+    }
+
+    /// A count is compared, and the function that does it calls that a limit.
+    pub fn speaks_of_a_limit(&self) -> bool {
+        let function = self.program.function(self.w.meet);
+        let text = self
+            .program
+            .file_of(self.w.meet)
+            .slice(function.span)
+            .to_ascii_lowercase();
+        let words = [
+            "rate limit",
+            "ratelimit",
+            "rate_limit",
+            "limit exceeded",
+            "limit reached",
+            "quota",
+            "throttl",
+            "too many",
+        ];
+        self.w.compared && words.iter().any(|word| text.contains(word))
+    }
+
+    /// Reached only by code that runs once, at start.
+    pub fn only_at_start(&self) -> bool {
+        self.w
+            .reached_by
+            .iter()
+            .all(|r| r.kind == EntryKind::Startup)
+    }
+
+    /// Reached by something that clients call.
+    pub fn is_served(&self) -> bool {
+        self.w
+            .reached_by
+            .iter()
+            .any(|r| !matches!(r.kind, EntryKind::Startup | EntryKind::Export))
+    }
+
+    /// An atomic step of the store after a separate test: the value is right, the test is not.
+    pub fn is_atomic_step(&self) -> bool {
+        self.w.write_mode == Mode::Atomic
+    }
+}
+
+/// Word match on the parts of an identifier: `userId` has `user` and `id`.
+pub fn mentions(name: &str, words: &[&str]) -> bool {
+    let mut part = String::new();
+    let mut parts: Vec<String> = Vec::new();
+    let mut previous_lower = false;
+    for c in name.chars() {
+        let boundary = !c.is_alphanumeric() || (c.is_uppercase() && previous_lower);
+        if boundary && !part.is_empty() {
+            parts.push(std::mem::take(&mut part));
+        }
+        if c.is_alphanumeric() {
+            part.extend(c.to_lowercase());
+        }
+        previous_lower = c.is_lowercase() || c.is_numeric();
+    }
+    if !part.is_empty() {
+        parts.push(part);
+    }
+    parts.iter().any(|p| {
+        words
+            .iter()
+            .any(|w| p == w || p.strip_suffix('s').is_some_and(|p| p == *w))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mentions;
+
+    #[test]
+    fn words_are_parts_of_identifiers() {
+        assert!(mentions("ownerId", &["owner"]));
+        assert!(mentions("owner_id", &["owner"]));
+        assert!(mentions("this.rateLimits", &["limit"]));
+        assert!(!mentions("delimiter", &["limit"]));
+        assert!(mentions("invite_tokens", &["token"]));
+    }
+}

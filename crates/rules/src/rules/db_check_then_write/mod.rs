@@ -1,0 +1,80 @@
+//! `db-check-then-write`: a row is read and judged, then written without the condition in the write.
+
+use toctou_core::rule::{Persona, RuleMeta, Severity};
+
+use crate::case::{Case, Verdict};
+
+pub const META: RuleMeta = RuleMeta {
+    id: "db-check-then-write",
+    summary: "A row is read and judged, then written without the condition in the write",
+    severity: Severity::High,
+    persona: Persona::Regular,
+    points: 18,
+    cwe: 367,
+    since: "0.1.0",
+    page: include_str!("page.md"),
+};
+
+/// A row was looked at, and another statement trusts what was seen.
+pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
+    let w = case.w;
+    if !case.is_store() || w.data && !case.inserts() && !case.is_atomic_step() || !case.is_open() {
+        return None;
+    }
+    if has_constraint(case) {
+        return None;
+    }
+    let what = if case.inserts() {
+        "looked for and, when it is not found, inserted"
+    } else if case.deletes() {
+        "looked at and then deleted"
+    } else {
+        "tested in one statement and changed in another"
+    };
+    let message = format!("`{}` is {what}: two calls can both pass the test before either acts", case.key());
+    let verdict = Verdict::new(
+        message,
+        "put the test into the statement that acts (a WHERE condition, a unique index with ON CONFLICT) and look at the row count",
+        "both calls passed the test and acted",
+    );
+    // That something is there, asked and acted on in one go by one process: it
+    // takes a second process in the same instant, and costs a duplicate.
+    let only_there = !w.in_process && w.checked.is_empty();
+    let verdict = if only_there {
+        verdict.persona(Persona::Pedantic)
+    } else if changes_what_was_checked(case) || case.inserts() || case.deletes() {
+        verdict
+    } else {
+        verdict.persona(Persona::Pedantic)
+    };
+    // One process, one statement after the other: it takes a second process.
+    Some(if !w.in_process { verdict.severity(Severity::Medium) } else { verdict })
+}
+
+/// A unique index on what was looked for makes the second insert fail.
+fn has_constraint(case: &Case<'_>) -> bool {
+    if !case.inserts() {
+        return false;
+    }
+    let Some(sets) = case.analysis.unique.get(case.key()) else { return false };
+    let asked: Vec<&str> = case
+        .w
+        .read_row
+        .iter()
+        .flat_map(|r| r.conditions.iter().map(String::as_str))
+        .collect();
+    !asked.is_empty()
+        && sets.iter().any(|set| !set.is_empty() && set.iter().all(|c| asked.contains(&c.as_str())))
+}
+
+/// Two of these calls race with each other only if one changes what the other tests.
+fn changes_what_was_checked(case: &Case<'_>) -> bool {
+    let w = case.w;
+    let Some(row) = &w.write_row else { return true };
+    row.columns.is_empty()
+        || w.checked.iter().any(|c| row.columns.iter().any(|o| plain(o) == plain(c)))
+}
+
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+}

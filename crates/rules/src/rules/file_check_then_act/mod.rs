@@ -1,0 +1,49 @@
+//! `file-check-then-act`: a file is looked at, then created, written, deleted or renamed.
+
+use toctou_analysis::Act;
+use toctou_core::finding::ResourceKind;
+use toctou_core::rule::{Persona, RuleMeta, Severity};
+
+use crate::case::{Case, Verdict};
+
+pub const META: RuleMeta = RuleMeta {
+    id: "file-check-then-act",
+    summary: "A file is looked at, then created, written, deleted or renamed",
+    severity: Severity::High,
+    persona: Persona::Regular,
+    points: 18,
+    cwe: 367,
+    since: "0.1.0",
+    page: include_str!("page.md"),
+};
+
+/// A file was looked for, and what was seen decided what was done to it.
+pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
+    let w = case.w;
+    if !case.is(ResourceKind::File) || w.data || !case.is_open() || w.path_check {
+        return None;
+    }
+    let message = if w.keyed && w.read_act == Act::List {
+        format!("the name of `{}` is made from a listing of its folder: two calls can make the same name", case.key())
+    } else if case.deletes() {
+        format!("`{}` is looked for and then removed: another call can have removed or replaced it in between", case.key())
+    } else {
+        format!("`{}` is looked for and then written: another call can have created or changed it in between", case.key())
+    };
+    let verdict = Verdict::new(
+        message,
+        "let the file system decide: create with the `wx` flag and treat EEXIST as the answer, or remove and ignore ENOENT",
+        if case.deletes() { "A removes what B has just written, or fails" } else { "A's write replaces B's" },
+    );
+    let verdict = if w.in_process { verdict } else { verdict.severity(Severity::Medium) };
+    // Removing what was seen, overwriting what was seen, and putting a default
+    // where nothing was, seldom hurt anybody.
+    let overwrites = w.write_positive == Some(true);
+    let default = w.constant;
+    let cleans_up = w.write_in_handler && w.write_positive != Some(false);
+    Some(if case.deletes() || overwrites || default || cleans_up {
+        verdict.persona(Persona::Pedantic)
+    } else {
+        verdict
+    })
+}

@@ -1,0 +1,38 @@
+//! `lock-scope-too-narrow`: the lock covers the write but not the read it trusts.
+
+use toctou_core::rule::{Persona, RuleMeta, Severity};
+
+use crate::case::{Case, Verdict};
+
+pub const META: RuleMeta = RuleMeta {
+    id: "lock-scope-too-narrow",
+    summary: "The lock covers the write but not the read it trusts",
+    severity: Severity::High,
+    persona: Persona::Regular,
+    points: 15,
+    cwe: 667,
+    since: "0.1.0",
+    page: include_str!("page.md"),
+};
+
+/// There is a lock, but it is not held from the read to the write.
+pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
+    let w = case.w;
+    if w.snapshot.is_some() {
+        return None;
+    }
+    let lock = w.partial.as_ref()?;
+    if w.constant || !case.is_open() || w.path_check || lock.transaction || !(w.data || w.keyed || w.tested) {
+        return None;
+    }
+    let message = format!(
+        "`{}` is read outside the section in which `{}` is held for the write: the lock does not cover the decision",
+        case.key(),
+        lock.key
+    );
+    Some(Verdict::new(
+        message,
+        "take the lock once, before the read, and give it back after the write",
+        "A writes back what it read before B's change: B's change is lost",
+    ))
+}
