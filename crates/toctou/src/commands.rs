@@ -1,0 +1,27 @@
+//! One file per command; this is the list.
+
+pub(crate) mod baseline;
+pub(crate) mod completions;
+pub(crate) mod dev;
+pub(crate) mod explain;
+pub(crate) mod init;
+pub(crate) mod rules;
+pub(crate) mod scan;
+
+use crate::cli::{Cli, Command};
+use crate::errors::Error;
+use crate::terminal;
+
+/// Runs one command; the number is the exit code.
+pub(crate) fn run(cli: Cli) -> Result<u8, Error> {
+    terminal::choose_color(cli.color);
+    match cli.command {
+        Command::Scan(args) => scan::run(&args),
+        Command::Explain(args) => explain::run(&args).map(|()| 0),
+        Command::Rules(args) => rules::run(&args).map(|()| 0),
+        Command::Init(args) => init::run(&args).map(|()| 0),
+        Command::Baseline(args) => baseline::run(&args).map(|()| 0),
+        Command::Completions(args) => completions::run(&args).map(|()| 0),
+        Command::Dev(args) => dev::run(&args).map(|()| 0),
+    }
+}

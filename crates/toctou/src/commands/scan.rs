@@ -1,0 +1,157 @@
+//! `toctou scan`: find races in the source of a server.
+
+use std::path::Path;
+
+use toctou_core::rule::{Persona, Severity};
+use toctou_report::View;
+use toctou_rules::baseline::Baseline;
+use toctou_rules::registry;
+
+use crate::cli::{InputArgs, ScanArgs};
+use crate::config::{self, Config};
+use crate::discover::{self, Root};
+use crate::errors::{Error, FINDINGS};
+use crate::pipeline::{self, Request, Scan};
+use crate::select::{Selection, fails, select};
+use crate::{output, terminal};
+
+pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
+    // A clash of outputs is better known before the work than after it.
+    let outputs = output::plan(&args.output)?;
+    let input = Input::open(&args.input)?;
+    let baseline = input.baseline(&args.input)?;
+    let scan = input.scan(&args.input, baseline.as_ref(), args.quiet)?;
+
+    let config = &input.config;
+    let persona = input.persona(&args.input);
+    let selection = Selection {
+        persona,
+        min_severity: args
+            .min_severity
+            .or(config.min_severity)
+            .unwrap_or(Severity::Info),
+        rules: &args.rule,
+    };
+    let (report, hidden) = select(&scan, &selection);
+    let mut roots: Vec<String> = args
+        .input
+        .paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    // The report does not depend on the order in which paths are given.
+    roots.sort_unstable();
+    let mut view = View {
+        report: &report,
+        sources: &scan.sources,
+        rules: registry::all(),
+        persona,
+        roots: &roots,
+        base: &input.root.base,
+        hidden,
+        stats: args.stats.then_some(&scan.stats),
+        terminal: terminal::of_stdout(),
+        verbose: args.verbose,
+    };
+    let mut written = Vec::new();
+    for spec in &outputs {
+        match &spec.path {
+            None => {
+                view.terminal = terminal::of_stdout();
+                output::to_stdout(&spec.format.render(&view))?;
+            }
+            Some(path) => {
+                view.terminal = terminal::of_file();
+                output::to_file(path, &spec.format.render(&view))?;
+                written.push(path.display().to_string());
+            }
+        }
+    }
+    if !args.quiet && !written.is_empty() {
+        let count = view.active().count();
+        let noun = if count == 1 { "finding" } else { "findings" };
+        terminal::to_stderr(&format!(
+            "{count} {noun}, written to {}\n",
+            written.join(", ")
+        ));
+    }
+    let fail_on = args.fail_on.or(config.fail_on).unwrap_or(Severity::Info);
+    let failed = view.active().any(|finding| fails(finding, fail_on));
+    Ok(if failed && !args.exit_zero {
+        FINDINGS
+    } else {
+        0
+    })
+}
+
+/// What is scanned, and under which config: shared by all commands that scan.
+pub(crate) struct Input {
+    pub(crate) root: Root,
+    pub(crate) config: Config,
+}
+
+impl Input {
+    pub(crate) fn open(args: &InputArgs) -> Result<Self, Error> {
+        let root = discover::root(&args.paths)?;
+        let path = match &args.config {
+            Some(path) => Some(
+                path.canonicalize()
+                    .map_err(|_| Error::NoSuchPath { path: path.clone() })?,
+            ),
+            None if args.no_config => None,
+            None => config::find(&root.folder),
+        };
+        let config = match path {
+            Some(path) => config::load(&path)?,
+            None => Config::default(),
+        };
+        Ok(Self { root, config })
+    }
+
+    pub(crate) fn persona(&self, args: &InputArgs) -> Persona {
+        args.persona
+            .or(self.config.persona)
+            .unwrap_or(Persona::Regular)
+    }
+
+    pub(crate) fn baseline_path(&self, args: &InputArgs) -> std::path::PathBuf {
+        pipeline::baseline_path(args.baseline.as_deref(), &self.config, &self.root)
+    }
+
+    /// One that is named must be there; one that is only expected need not.
+    fn baseline(&self, args: &InputArgs) -> Result<Option<Baseline>, Error> {
+        let path = self.baseline_path(args);
+        let named = args.baseline.is_some() || self.config.baseline.is_some();
+        if !named && (args.no_config || !path.is_file()) {
+            return Ok(None);
+        }
+        read_baseline(&path).map(Some)
+    }
+
+    pub(crate) fn scan(
+        &self,
+        args: &InputArgs,
+        baseline: Option<&Baseline>,
+        quiet: bool,
+    ) -> Result<Scan, Error> {
+        pipeline::run(&Request {
+            root: &self.root,
+            config: &self.config,
+            baseline,
+            threads: args.threads.map(usize::from),
+            max_file_size: args.max_file_size.saturating_mul(1024 * 1024),
+            progress: !quiet && !args.no_progress && terminal::is_stderr_terminal(),
+        })
+    }
+}
+
+pub(crate) fn read_baseline(path: &Path) -> Result<Baseline, Error> {
+    let text = std::fs::read_to_string(path).map_err(|error| Error::Read {
+        path: path.to_owned(),
+        error,
+    })?;
+    Baseline::parse(&text).map_err(|error| Error::Baseline {
+        path: path.to_owned(),
+        message: error.to_string(),
+    })
+}

@@ -1,0 +1,143 @@
+use std::path::PathBuf;
+
+use super::*;
+
+struct Tree(tempfile::TempDir);
+
+impl Tree {
+    fn new(files: &[&str]) -> Self {
+        let tree = Self(tempfile::tempdir().expect("folder"));
+        for file in files {
+            let (path, text) = file.split_once('=').unwrap_or((file, "x"));
+            let path = tree.0.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("parent")).expect("folder");
+            std::fs::write(path, text).expect("file");
+        }
+        tree
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn scan(&self, paths: &[&str]) -> Discovery {
+        let paths: Vec<PathBuf> = paths.iter().map(|path| self.at(path)).collect();
+        discover(&root(&paths).expect("paths exist"), &GlobSet::empty(), "")
+    }
+}
+
+fn names(found: &Discovery) -> Vec<&str> {
+    found.files.iter().map(|file| file.path.as_str()).collect()
+}
+
+fn skipped(found: &Discovery) -> Vec<(&str, &str)> {
+    found
+        .skipped
+        .iter()
+        .map(|s| (s.file.as_str(), s.reason.as_str()))
+        .collect()
+}
+
+#[test]
+fn leaves_out_what_others_wrote_or_a_tool_made() {
+    let tree = Tree::new(&[
+        "src/b.ts",
+        "src/a.ts",
+        "src/types.d.ts",
+        "README.md",
+        "dist/a.js",
+        "dist/b/c.js",
+        "lib/x.min.js",
+        "node_modules/p/index.js",
+        ".hidden/a.ts",
+        "package.json",
+        "server.py",
+    ]);
+    let found = tree.scan(&[""]);
+    assert_eq!(names(&found), ["src/a.ts", "src/b.ts"]);
+    assert_eq!(
+        skipped(&found),
+        [
+            ("node_modules/", "vendored"),
+            ("dist/", "generated, 2 files"),
+            ("lib/x.min.js", "minified")
+        ]
+    );
+    assert_eq!(found.skipped_files, 4);
+    assert_eq!(found.manifests.len(), 1);
+    assert_eq!(found.other_languages.get("Python"), Some(&1));
+}
+
+#[test]
+fn honours_gitignore_without_a_repository() {
+    let tree = Tree::new(&[".gitignore=gen/\n", "gen/a.ts", "b.ts"]);
+    assert_eq!(names(&tree.scan(&[""])), ["b.ts"]);
+}
+
+#[test]
+fn scans_a_published_package() {
+    let big = format!("dist/index.js={}", "x".repeat(500));
+    let tree = Tree::new(&[
+        "package.json",
+        &big,
+        "dist/index.d.ts",
+        "cli.js=y",
+        "node_modules/p/i.js",
+    ]);
+    let found = tree.scan(&[""]);
+    assert!(found.generated);
+    assert_eq!(names(&found), ["cli.js", "dist/index.js"]);
+}
+
+#[test]
+fn a_path_into_node_modules_is_scanned() {
+    let tree = Tree::new(&[
+        "node_modules/p/index.js",
+        "node_modules/p/node_modules/q/index.js",
+    ]);
+    assert_eq!(names(&tree.scan(&["node_modules/p"])), ["index.js"]);
+}
+
+#[test]
+fn a_file_that_is_named_is_always_scanned_as_product() {
+    let tree = Tree::new(&["a.ts", "test/b.ts", "dist/c.js"]);
+    let found = tree.scan(&["test/b.ts", "dist/c.js", "a.ts", "a.ts"]);
+    assert_eq!(names(&found), ["a.ts", "dist/c.js", "test/b.ts"]);
+    assert!(
+        found
+            .files
+            .iter()
+            .all(|file| file.role == FileRole::Product)
+    );
+}
+
+#[test]
+fn order_and_repetition_of_paths_do_not_matter() {
+    let tree = Tree::new(&["x/a.ts", "y/b.ts", "y/z/c.ts"]);
+    let one = tree.scan(&["x", "y"]);
+    let other = tree.scan(&["y/z", "y", "x", "x", "y/z/c.ts"]);
+    assert_eq!(names(&one), ["x/a.ts", "y/b.ts", "y/z/c.ts"]);
+    assert_eq!(names(&other), names(&one));
+}
+
+#[test]
+fn excludes_are_relative_to_the_config() {
+    let tree = Tree::new(&["src/a.ts", "src/gen/b.ts"]);
+    let mut set = globset::GlobSetBuilder::new();
+    set.add(globset::Glob::new("packages/p/src/gen/**").expect("glob"));
+    let root = root(&[tree.at("")]).expect("root");
+    let found = discover(&root, &set.build().expect("set"), "packages/p/");
+    assert_eq!(names(&found), ["src/a.ts"]);
+    assert_eq!(found.skipped_files, 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn symbolic_links_are_not_followed() {
+    let tree = Tree::new(&["src/a.ts"]);
+    std::os::unix::fs::symlink(tree.at(""), tree.at("src/loop")).expect("link");
+    std::os::unix::fs::symlink(tree.at("src/a.ts"), tree.at("src/b.ts")).expect("link");
+    let found = tree.scan(&[""]);
+    assert_eq!(names(&found), ["src/a.ts"]);
+    assert_eq!(skipped(&found), [("src/b.ts", "symbolic link")]);
+}

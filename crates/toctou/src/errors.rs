@@ -1,0 +1,174 @@
+//! Every way to fail: a title, what happened, what to do, and the exit code.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use thiserror::Error;
+use toctou_report::{Paint, clean};
+use toctou_rules::suppress::SuppressError;
+
+pub(crate) const FINDINGS: u8 = 1;
+const FAILED: u8 = 2;
+const NOTHING: u8 = 3;
+
+#[derive(Debug, Error)]
+pub(crate) enum Error {
+    #[error("no such file or folder")]
+    NoSuchPath { path: PathBuf },
+    #[error("nothing to analyse")]
+    NothingToAnalyse { what: String },
+    #[error("no file could be analysed")]
+    NothingReadable { faults: Vec<String> },
+    #[error("cannot read a file")]
+    Read {
+        path: PathBuf,
+        error: std::io::Error,
+    },
+    #[error("cannot write a file")]
+    Write {
+        path: PathBuf,
+        error: std::io::Error,
+    },
+    #[error("the config is not valid")]
+    Config {
+        path: PathBuf,
+        line: usize,
+        column: usize,
+        message: String,
+        hint: Option<String>,
+    },
+    #[error("a library model is not valid")]
+    Model { message: String },
+    #[error("there is no rule `{rule}`")]
+    UnknownRule {
+        rule: String,
+        closest: Option<&'static str>,
+    },
+    #[error("an ignore comment is not valid")]
+    Suppressions(Vec<SuppressError>),
+    #[error("the baseline is not valid")]
+    Baseline { path: PathBuf, message: String },
+    #[error("there is no baseline to prune")]
+    NoBaseline { path: PathBuf },
+    #[error("two outputs go to one place")]
+    OutputClash {
+        first: &'static str,
+        second: &'static str,
+        path: Option<PathBuf>,
+    },
+    #[error("there is a toctou.toml already")]
+    Exists { path: PathBuf },
+    #[error("cannot start {count} threads")]
+    Threads { count: usize, message: String },
+    #[error("generated files are not current")]
+    Stale { files: Vec<String> },
+    #[error("toctou itself failed")]
+    Internal {
+        doing: &'static str,
+        message: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::NothingToAnalyse { .. } => NOTHING,
+            _ => FAILED,
+        }
+    }
+
+    /// What happened, one line each.
+    fn details(&self) -> Vec<String> {
+        match self {
+            Self::NoSuchPath { path } | Self::Exists { path } | Self::NoBaseline { path } => {
+                vec![path.display().to_string()]
+            }
+            Self::NothingToAnalyse { what } => vec![what.clone()],
+            Self::NothingReadable { faults } => first_few(faults),
+            Self::Read { path, error } | Self::Write { path, error } => {
+                vec![format!("{}: {error}", path.display())]
+            }
+            Self::Config {
+                path,
+                line,
+                column,
+                message,
+                ..
+            } => vec![format!("{}:{line}:{column}: {message}", path.display())],
+            Self::Model { message } => vec![message.clone()],
+            Self::Baseline { path, message } => vec![format!("{}: {message}", path.display())],
+            Self::UnknownRule { .. } => Vec::new(),
+            Self::Suppressions(errors) => {
+                first_few(&errors.iter().map(ToString::to_string).collect::<Vec<_>>())
+            }
+            Self::OutputClash {
+                first,
+                second,
+                path,
+            } => {
+                let place = match path {
+                    Some(path) => path.display().to_string(),
+                    None => "standard output".to_owned(),
+                };
+                vec![format!(
+                    "`{first}` and `{second}` would both be written to {place}"
+                )]
+            }
+            Self::Threads { message, .. } => vec![message.clone()],
+            Self::Stale { files } => files.clone(),
+            Self::Internal { doing, message } => vec![format!("while {doing}: {message}")],
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoSuchPath { .. } | Self::Read { .. } | Self::Write { .. } => None,
+            Self::NothingToAnalyse { .. } => {
+                Some("give the folder that holds the server's source".to_owned())
+            }
+            Self::NothingReadable { .. } => Some("is this the server's source?".to_owned()),
+            Self::Config { hint, .. } => hint.clone(),
+            Self::Model { .. } => Some("the format is described in docs/models.md".to_owned()),
+            Self::UnknownRule {
+                closest: Some(closest), ..
+            } => Some(format!("did you mean `{closest}`?")),
+            Self::UnknownRule { closest: None, .. } => Some("`toctou rules` lists them all".to_owned()),
+            Self::Suppressions(errors) => errors.first().map(|error| error.fault.hint()),
+            Self::Baseline { .. } => Some("`toctou baseline write` makes a new one".to_owned()),
+            Self::NoBaseline { .. } => Some("`toctou baseline write` makes one".to_owned()),
+            Self::OutputClash { .. } => {
+                Some("send one of them to a file: `--output sarif=toctou.sarif`".to_owned())
+            }
+            Self::Exists { .. } => Some("`--force` replaces it".to_owned()),
+            Self::Threads { .. } => Some("try a smaller `--threads`".to_owned()),
+            Self::Stale { .. } => Some("run `cargo run -p toctou -- dev generate`".to_owned()),
+            Self::Internal { .. } => Some(
+                "this is a bug; please report it with the command line: https://github.com/toctou-dev/toctou/issues"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    pub(crate) fn render(&self, color: bool) -> String {
+        let paint = Paint { color };
+        let error = anstyle::AnsiColor::Red.on_default().bold();
+        let title = clean::line(&self.to_string());
+        let mut out = format!("{} {}\n", paint.paint(error, "error:"), paint.bold(&title));
+        for line in self.details() {
+            let _ = writeln!(out, "  {}", clean::line(&line));
+        }
+        if let Some(hint) = self.hint() {
+            let cyan = anstyle::AnsiColor::Cyan.on_default().bold();
+            let _ = writeln!(out, "{} {}", paint.paint(cyan, "hint:"), clean::line(&hint));
+        }
+        out
+    }
+}
+
+fn first_few(all: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> = all.iter().take(10).cloned().collect();
+    if all.len() > lines.len() {
+        lines.push(format!("and {} more", all.len() - lines.len()));
+    }
+    lines
+}

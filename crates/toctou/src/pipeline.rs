@@ -1,0 +1,309 @@
+//! The scan, end to end: files → modules → program → findings.
+//!
+//! Reading and lowering run in parallel, one file at a time; the results are
+//! put back in path order, so the bytes that come out do not depend on the
+//! number of threads. A file that cannot be read, decoded or parsed, or that
+//! makes the front end panic, is reported and left out; the rest goes on.
+
+mod lower;
+mod panics;
+mod read;
+
+use std::path::Path;
+
+use rayon::prelude::*;
+use toctou_core::finding::{Finding, Note, Skipped};
+use toctou_core::ir::Program;
+use toctou_core::source::{FileRole, SourceFile};
+use toctou_frontend_typescript as typescript;
+use toctou_models::Models;
+use toctou_report::Stats;
+use toctou_rules::baseline::Baseline;
+use toctou_rules::suppress;
+
+use crate::config::Config;
+use crate::discover::{Discovery, Root, discover};
+use crate::errors::Error;
+use lower::{Outcome, keep, lower};
+use panics::{guarded, quietly};
+
+/// Deeply nested source must not overflow; only touched pages cost memory.
+const STACK: usize = 256 << 20;
+
+pub(crate) struct Request<'a> {
+    pub(crate) root: &'a Root,
+    pub(crate) config: &'a Config,
+    pub(crate) baseline: Option<&'a Baseline>,
+    pub(crate) threads: Option<usize>,
+    pub(crate) max_file_size: u64,
+    pub(crate) progress: bool,
+}
+
+/// Everything that was found, for every persona, before anything is left out.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) notes: Vec<Note>,
+    pub(crate) skipped: Vec<Skipped>,
+    pub(crate) skipped_files: u32,
+    pub(crate) sources: Vec<SourceFile>,
+    pub(crate) functions: u32,
+    pub(crate) entry_points: u32,
+    pub(crate) stats: Stats,
+}
+
+pub(crate) fn run(request: &Request<'_>) -> Result<Scan, Error> {
+    let models = models(request.config)?;
+    let prefix = request.config.prefix(&request.root.folder);
+    let found = discover(request.root, &request.config.exclude, &prefix);
+    if found.files.is_empty() {
+        return Err(nothing(request.root, &found));
+    }
+    let threads = request.threads.unwrap_or(0);
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .stack_size(STACK)
+        .build()
+        .map_err(|error| Error::Threads {
+            count: threads,
+            message: error.to_string(),
+        })?;
+    // `install` runs on a thread of the pool: analysis has the large stack too.
+    pool.install(|| quietly(|| scan(request, &models, found, &prefix)))
+}
+
+fn scan(
+    request: &Request<'_>,
+    models: &Models,
+    found: Discovery,
+    prefix: &str,
+) -> Result<Scan, Error> {
+    let mut scan = Scan {
+        skipped: found.skipped,
+        skipped_files: found.skipped_files,
+        ..Scan::default()
+    };
+    if found.generated {
+        scan.notes.push(note(
+            "generated code is scanned, because there is hardly any other source here",
+        ));
+    }
+    for (language, count) in &found.other_languages {
+        let files = if *count == 1 { "file" } else { "files" };
+        scan.notes.push(note(&format!(
+            "{count} {language} {files} not analysed: toctou does not know {language} yet"
+        )));
+    }
+
+    let progress = progress_bar(request.progress, found.files.len());
+    let lower_all = |even_minified| -> Vec<Outcome> {
+        progress.set_position(0);
+        found
+            .files
+            .par_iter()
+            .map(|candidate| {
+                let outcome = lower(candidate, request.max_file_size, even_minified);
+                progress.inc(1);
+                outcome
+            })
+            .collect()
+    };
+    let mut lowered = lower_all(false);
+    if !lowered
+        .iter()
+        .any(|outcome| matches!(outcome, Outcome::Module { .. }))
+    {
+        lowered = lower_all(true);
+    }
+    progress.set_message("analysing");
+    let (sources, mut modules) = keep(lowered, &found.files, &mut scan)?;
+
+    let manifests: Vec<typescript::Manifest> = found
+        .manifests
+        .iter()
+        .filter_map(|manifest| {
+            Some(typescript::Manifest {
+                path: manifest.path.clone(),
+                text: read::text(&manifest.absolute, request.max_file_size)
+                    .ok()?
+                    .text,
+            })
+        })
+        .collect();
+    let paths: Vec<String> = sources
+        .iter()
+        .map(|source| source.path.to_string())
+        .collect();
+
+    let (program, analysis, findings) = guarded("analysing the program", || {
+        typescript::resolve(&paths, &mut modules, &manifests);
+        let program = Program::link(sources, modules);
+        let analysis = toctou_analysis::analyze(&program, models);
+        let findings = toctou_rules::findings(&program, &analysis);
+        (program, analysis, findings)
+    })?;
+    progress.finish_and_clear();
+
+    scan.functions = program.functions.len() as u32;
+    scan.entry_points = analysis.entry_point_count() as u32;
+    scan.stats.unknown_calls = analysis.unknown_calls();
+    scan.stats
+        .unknown_calls
+        .sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    scan.stats.bytes = program
+        .files
+        .iter()
+        .map(|file| file.text.len() as u64)
+        .sum();
+    scan.stats.lines = program
+        .files
+        .iter()
+        .map(|file| u64::from(file.line_count()))
+        .sum();
+    scan.findings = findings;
+    judge(&mut scan, &program, request, prefix)?;
+    scan.sources = program.files;
+    scan.notes.sort();
+    scan.notes.dedup();
+    scan.skipped.sort();
+    Ok(scan)
+}
+
+/// Applies what the project has said about its findings.
+fn judge(
+    scan: &mut Scan,
+    program: &Program,
+    request: &Request<'_>,
+    prefix: &str,
+) -> Result<(), Error> {
+    let comments = suppress::comments(program).map_err(Error::Suppressions)?;
+    for (rule, severity) in &request.config.levels {
+        match severity {
+            None => scan.findings.retain(|finding| finding.rule != *rule),
+            Some(severity) => {
+                for finding in scan
+                    .findings
+                    .iter_mut()
+                    .filter(|finding| finding.rule == *rule)
+                {
+                    finding.severity = *severity;
+                }
+            }
+        }
+    }
+    for finding in &mut scan.findings {
+        let file = program
+            .files
+            .binary_search_by(|file| (*file.path).cmp(&finding.location.file));
+        finding.non_product |=
+            file.is_ok_and(|index| program.files[index].role != FileRole::Product);
+    }
+    scan.findings.sort_by(|a, b| {
+        (&a.location, &a.rule, &a.fingerprint).cmp(&(&b.location, &b.rule, &b.fingerprint))
+    });
+    let today = jiff::Zoned::now().date();
+    let ignores = &request.config.ignores;
+    scan.notes.extend(suppress::apply(
+        &mut scan.findings,
+        &comments,
+        ignores,
+        prefix,
+        today,
+    ));
+    if let Some(baseline) = request.baseline {
+        let gone = baseline.apply(&mut scan.findings);
+        if gone > 0 && gone == baseline.len() {
+            scan.notes.push(note(
+                "no finding is in the baseline; was it written for another folder?",
+            ));
+        } else if gone > 0 {
+            let entries = if gone == 1 { "entry is" } else { "entries are" };
+            scan.notes.push(note(&format!(
+                "{gone} baseline {entries} found no longer: `toctou baseline prune`"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn note(text: &str) -> Note {
+    Note {
+        file: None,
+        line: None,
+        text: text.to_owned(),
+    }
+}
+
+fn models(config: &Config) -> Result<Models, Error> {
+    let mut models = Models::builtin("typescript");
+    for path in &config.models {
+        let text = std::fs::read_to_string(path).map_err(|error| Error::Read {
+            path: path.clone(),
+            error,
+        })?;
+        models
+            .add(&path.display().to_string(), &text)
+            .map_err(|error| Error::Model {
+                message: error.to_string(),
+            })?;
+    }
+    Ok(models)
+}
+
+fn nothing(root: &Root, found: &Discovery) -> Error {
+    let faults: Vec<String> = found
+        .skipped
+        .iter()
+        .filter(|s| s.fault)
+        .map(|s| format!("{}: {}", s.file, s.reason))
+        .collect();
+    if !faults.is_empty() {
+        return Error::NothingReadable { faults };
+    }
+    let place = match root.paths.as_slice() {
+        [one] => one.display().to_string(),
+        paths => format!("{} paths", paths.len()),
+    };
+    let others: Vec<&str> = found.other_languages.keys().copied().collect();
+    let mut what = format!("no TypeScript or JavaScript source in {place}");
+    if !others.is_empty() {
+        what += &format!(
+            "; there is {}, which toctou does not know yet",
+            others.join(" and ")
+        );
+    } else if found.skipped_files > 0 {
+        what += "; what is there is vendored, generated or excluded";
+    }
+    Error::NothingToAnalyse { what }
+}
+
+fn progress_bar(wanted: bool, files: usize) -> indicatif::ProgressBar {
+    if !wanted {
+        return indicatif::ProgressBar::hidden();
+    }
+    let bar = indicatif::ProgressBar::new(files as u64);
+    if let Ok(style) = indicatif::ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} files")
+    {
+        bar.set_style(style);
+    }
+    bar.set_message("reading");
+    bar
+}
+
+/// The baseline to use: the one named, else the config's, else the one that lies there.
+pub(crate) fn baseline_path(
+    named: Option<&Path>,
+    config: &Config,
+    root: &Root,
+) -> std::path::PathBuf {
+    let beside = || {
+        config
+            .folder()
+            .unwrap_or(&root.folder)
+            .join(toctou_rules::baseline::DEFAULT_NAME)
+    };
+    named
+        .map(Path::to_path_buf)
+        .or_else(|| config.baseline.clone())
+        .unwrap_or_else(beside)
+}

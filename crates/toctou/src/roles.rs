@@ -1,0 +1,114 @@
+//! What a file is there for, by its path: product, test, example or script;
+//! written by hand or made by a tool.
+
+use toctou_core::FileRole;
+
+/// Folders of code that others wrote. Never scanned from outside.
+pub(crate) const VENDORED: &[&str] = &["node_modules", "bower_components", "jspm_packages"];
+
+/// Folders of code that a tool made.
+const GENERATED: &[&str] = &["dist", "build", "out", ".next", "coverage", "vendor"];
+
+const TESTS: &[&str] = &[
+    "__tests__",
+    "__mocks__",
+    "__fixtures__",
+    "test",
+    "tests",
+    "e2e",
+    "fixtures",
+    "mocks",
+];
+const EXAMPLES: &[&str] = &[
+    "examples", "example", "demo", "demos", "samples", "sample", "docs",
+];
+const SCRIPTS: &[&str] = &["scripts", "bench", "benches", "benchmark", "benchmarks"];
+
+/// `path` is relative to the scanned root, with `/`.
+pub(crate) fn role(path: &str) -> FileRole {
+    let (folders, name) = split(path);
+    let within = |set: &[&str]| folders.iter().any(|folder| set.contains(folder));
+    if name.contains(".test.") || name.contains(".spec.") || within(TESTS) {
+        FileRole::Test
+    } else if within(EXAMPLES) {
+        FileRole::Example
+    } else if name.contains(".config.") || within(SCRIPTS) {
+        FileRole::Script
+    } else {
+        FileRole::Product
+    }
+}
+
+/// The outermost folder of generated code that the path is in (`packages/a/dist/`),
+/// or the path itself if its name says that it is minified.
+pub(crate) fn generated(path: &str) -> Option<&str> {
+    let (folders, name) = split(path);
+    let mut end = 0;
+    for folder in folders {
+        end += folder.len() + 1;
+        if GENERATED.contains(&folder) {
+            return path.get(..end);
+        }
+    }
+    [".min.js", ".min.mjs", ".min.cjs", ".bundle.js"]
+        .iter()
+        .any(|tail| name.ends_with(tail))
+        .then_some(path)
+}
+
+/// Long lines, and not just one long string in a small file.
+pub(crate) fn is_minified(text: &str) -> bool {
+    const SMALL: usize = 5 * 1024;
+    text.len() >= SMALL && text.len() / (text.bytes().filter(|&b| b == b'\n').count() + 1) > 500
+}
+
+fn split(path: &str) -> (Vec<&str>, &str) {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    let name = parts.pop().unwrap_or_default();
+    (parts, name)
+}
+
+/// Languages that toctou will know one day: said, not silently passed over.
+pub(crate) fn unsupported_language(extension: &str) -> Option<&'static str> {
+    match extension {
+        "py" => Some("Python"),
+        "go" => Some("Go"),
+        "rs" => Some("Rust"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_follow_folders_and_names() {
+        assert_eq!(role("src/index.ts"), FileRole::Product);
+        assert_eq!(role("src/index.test.ts"), FileRole::Test);
+        assert_eq!(role("src/__tests__/a.ts"), FileRole::Test);
+        assert_eq!(role("packages/a/examples/b.ts"), FileRole::Example);
+        assert_eq!(role("vitest.config.ts"), FileRole::Script);
+        assert_eq!(role("scripts/release.mjs"), FileRole::Script);
+        // A file that is called like a folder is not in it.
+        assert_eq!(role("src/tests.ts"), FileRole::Product);
+        assert_eq!(role("src/contest/a.ts"), FileRole::Product);
+    }
+
+    #[test]
+    fn generated_names_the_outermost_folder() {
+        assert_eq!(
+            generated("packages/a/dist/x/build/y.js"),
+            Some("packages/a/dist/")
+        );
+        assert_eq!(generated("lib/jquery.min.js"), Some("lib/jquery.min.js"));
+        assert_eq!(generated("src/builder/a.ts"), None);
+    }
+
+    #[test]
+    fn minified_is_long_lines_in_a_large_file() {
+        assert!(is_minified(&"x();".repeat(2000)));
+        assert!(!is_minified(&"x();".repeat(200)));
+        assert!(!is_minified(&"x();\n".repeat(2000)));
+    }
+}

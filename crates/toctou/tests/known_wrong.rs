@@ -1,0 +1,138 @@
+//! Known wrong answers, as tests: `fp_` reports what is no race, `fn_` misses
+//! one. Each asserts what is wrong today, with the reason, so that the limits
+//! can be run and searched, and a change that mends one shows up here. Then the
+//! test moves to where right answers are tested.
+
+mod common;
+
+use common::Project;
+
+/// Rule ids of what the regular persona sees in a tool with this body.
+fn rules(before: &str, tool: &str) -> Vec<String> {
+    let source = format!(
+        r#"import {{ McpServer }} from "@modelcontextprotocol/sdk/server/mcp.js";
+import {{ z }} from "zod";
+{before}
+const server = new McpServer({{ name: "wrong", version: "1.0.0" }});
+server.registerTool("tool", {{ inputSchema: {{ text: z.string() }} }}, async ({{ text }}) => {{
+{tool}
+  return {{ content: [] }};
+}});
+"#
+    );
+    let run =
+        Project::new(&[("server.ts", &source)]).run("scan server.ts --no-config --output json");
+    assert!(matches!(run.code, Some(0 | 1)), "{}", run.seen());
+    assert_eq!(run.json()["summary"]["skipped"], 0, "{}", run.stdout);
+    run.rules()
+}
+
+const NOTHING: &[&str] = &[];
+
+/// The name of the file is the hash of its content: whoever writes it writes the
+/// same bytes. Nothing says that a hash ties a name to a content.
+#[test]
+fn fp_file_named_by_its_content() {
+    let found = rules(
+        r#"import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { writeFile } from "node:fs/promises";"#,
+        r#"  const file = `blobs/${createHash("sha256").update(text).digest("hex")}`;
+  if (!existsSync(file)) await writeFile(file, text);"#,
+    );
+    assert_eq!(found, ["file-check-then-act"]);
+}
+
+/// A unique index refuses the second insert and the code is ready for that. The
+/// schema is in a migration, and error codes are not understood. Documented on
+/// the page of the rule, under "Limits".
+#[test]
+fn fp_insert_that_a_unique_index_refuses() {
+    let found = rules(
+        r#"import { Pool } from "pg";
+const pool = new Pool();"#,
+        r#"  const { rows } = await pool.query("SELECT mail FROM people WHERE mail = $1", [text]);
+  if (rows.length > 0) throw new Error("you are in already");
+  try {
+    await pool.query("INSERT INTO people (mail) VALUES ($1)", [text]);
+  } catch (error: any) {
+    if (error.code === "23505") throw new Error("you are in already");
+    throw error;
+  }"#,
+    );
+    assert_eq!(found, ["db-check-then-write"]);
+}
+
+/// No other process has this file: its name holds the process id. A mutex of
+/// this process is all that it needs.
+#[test]
+fn fp_file_of_this_process_alone() {
+    let found = rules(
+        r#"import { Mutex } from "async-mutex";
+import { readFile, writeFile } from "node:fs/promises";
+const FILE = `/tmp/state-${process.pid}.json`;
+const mutex = new Mutex();"#,
+        r#"  await mutex.runExclusive(async () => {
+    const list = JSON.parse(await readFile(FILE, "utf8"));
+    list.push(text);
+    await writeFile(FILE, JSON.stringify(list));
+  });"#,
+    );
+    assert_eq!(found, ["process-lock-on-shared-resource"]);
+}
+
+/// Properties of the global object are shared like module variables, and are
+/// not seen as such.
+#[test]
+fn fn_state_on_the_global_object() {
+    let found = rules(
+        r#"import { fetchRate } from "./rates.js";
+(globalThis as any).total = 0;"#,
+        r#"  const before = (globalThis as any).total;
+  const rate = await fetchRate(text);
+  (globalThis as any).total = before + rate;"#,
+    );
+    assert_eq!(found, NOTHING);
+}
+
+/// Calls that no model knows are harmless. `--stats` lists them; a model in the
+/// project's config makes this one a finding.
+#[test]
+fn fn_store_that_no_model_knows() {
+    let found = rules(
+        r#"import { connect } from "in-house-store";
+const store = connect("notes");"#,
+        r#"  const list = await store.fetch("list");
+  list.push(text);
+  await store.persist("list", list);"#,
+    );
+    assert_eq!(found, NOTHING);
+}
+
+/// What a command does to files is in its arguments, which are not understood.
+#[test]
+fn fn_file_changed_by_commands() {
+    let found = rules(
+        r#"import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+const run = promisify(execFile);"#,
+        r#"  const { stdout } = await run("cat", ["count.txt"]);
+  await run("sh", ["-c", `echo ${Number(stdout) + text.length} > count.txt`]);"#,
+    );
+    assert!(!found.iter().any(|rule| rule.starts_with("file-")));
+}
+
+/// A proxy answers for methods that are written nowhere.
+#[test]
+fn fn_methods_made_by_a_proxy() {
+    let found = rules(
+        r#"import { readFile, writeFile } from "node:fs/promises";
+const disk: any = new Proxy({}, {
+  get: (_, name) => async (text?: string) =>
+    name === "load" ? readFile("a.txt", "utf8") : writeFile("a.txt", text ?? ""),
+});"#,
+        r#"  const before = await disk.load();
+  await disk.save(before + text);"#,
+    );
+    assert_eq!(found, NOTHING);
+}
