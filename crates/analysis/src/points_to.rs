@@ -118,6 +118,8 @@ pub struct PointsTo {
     params: Vec<SmallVec<[Node; 4]>>,
     /// All copies that were asked for: a helper's result goes to every caller.
     copied: FxHashSet<(Node, Node)>,
+    /// Registers that can hold more than is followed.
+    cut: FxHashSet<Node>,
     /// Functions of product files.
     product: Vec<bool>,
     methods_by_name: FxHashMap<Name, Vec<FuncId>>,
@@ -152,6 +154,7 @@ impl PointsTo {
             callback_rules: Vec::new(),
             params: Vec::new(),
             copied: FxHashSet::default(),
+            cut: FxHashSet::default(),
             product: (0..program.functions.len())
                 .map(|f| program.file_of(FuncId(f as u32)).role == FileRole::Product)
                 .collect(),
@@ -213,7 +216,11 @@ impl PointsTo {
 
     fn add(&mut self, node: Node, obj: ObjId) {
         let data = &mut self.nodes[node.0 as usize];
-        if data.pts.len() >= CAP || data.pts.contains(&obj) {
+        if data.pts.contains(&obj) {
+            return;
+        }
+        if data.pts.len() >= CAP {
+            self.cut.insert(node);
             return;
         }
         data.pts.push(obj);

@@ -127,6 +127,8 @@ pub struct Analysis {
     pub defects: Vec<Defect>,
     pub entries: Vec<Reach>,
     unknown: Vec<(String, u32)>,
+    /// Values that can be more functions or objects than were followed.
+    pub cut_off: usize,
     /// Column sets that cannot be there twice, by table.
     pub unique: std::collections::BTreeMap<String, Vec<Vec<String>>>,
 }
@@ -214,6 +216,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
         defects,
         entries: listed,
         unknown,
+        cut_off: cx.points_to.cut_off(),
         unique: cx.unique.into_iter().collect(),
     }
 }

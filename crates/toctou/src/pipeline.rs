@@ -144,6 +144,11 @@ fn scan(
     })?;
     progress.finish_and_clear();
 
+    if analysis.cut_off > 0 {
+        scan.notes.push(note(
+            "a table or variable holds more functions than are followed (96): races behind the others can be missing here",
+        ));
+    }
     scan.functions = program.functions.len() as u32;
     scan.entry_points = analysis.entry_point_count() as u32;
     scan.stats.unknown_calls = analysis.unknown_calls();

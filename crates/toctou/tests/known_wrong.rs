@@ -136,3 +136,34 @@ const disk: any = new Proxy({}, {
     );
     assert_eq!(found, NOTHING);
 }
+
+/// A table of more functions than are followed loses some of them, and says so.
+#[test]
+fn fn_table_that_is_too_long() {
+    let handlers: String = (0..150)
+        .map(|i| format!("  async t{i}(n: number) {{ const x = JSON.parse(await readFile(\"f{i}.json\", \"utf8\")); x.n = n; await writeFile(\"f{i}.json\", JSON.stringify(x)); }},\n"))
+        .collect();
+    let source = format!(
+        "import {{ Server }} from \"@modelcontextprotocol/sdk/server/index.js\";\n\
+         import {{ CallToolRequestSchema }} from \"@modelcontextprotocol/sdk/types.js\";\n\
+         import {{ readFile, writeFile }} from \"node:fs/promises\";\n\
+         const tools: any = {{\n{handlers}}};\n\
+         const server = new Server({{ name: \"x\", version: \"1\" }}, {{}});\n\
+         server.setRequestHandler(CallToolRequestSchema, async (r: any) => tools[r.params.name](r.params.n));\n"
+    );
+    let project = common::Project::new(&[("server.ts", source.as_str())]);
+    let run = project.run("scan server.ts --no-config --output json");
+    let json = run.json();
+    assert!(
+        json["findings"]
+            .as_array()
+            .is_some_and(|list| list.len() < 150)
+    );
+    assert!(
+        json["notes"]
+            .to_string()
+            .contains("more functions than are followed"),
+        "{}",
+        run.stdout
+    );
+}

@@ -19,6 +19,11 @@ impl PointsTo {
         }
     }
 
+    /// How many values could be more things than were followed.
+    pub(crate) fn cut_off(&self) -> usize {
+        self.cut.len()
+    }
+
     pub fn objects(&self, node: Node) -> impl Iterator<Item = Obj> + '_ {
         self.nodes[node.0 as usize]
             .pts
