@@ -7,6 +7,7 @@
 
 pub mod finding;
 pub mod fingerprint;
+pub mod frontend;
 pub mod interleaving;
 pub mod ir;
 pub mod names;

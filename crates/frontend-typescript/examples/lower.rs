@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use toctou_core::FileId;
+use toctou_core::frontend::Manifest;
 use toctou_core::ir::{self, Module, Target};
-use toctou_frontend_typescript::{EXTENSIONS, Manifest, is_declaration, lower, resolve};
+use toctou_frontend_typescript::{FRONTEND, lower, resolve};
 
 #[derive(Default)]
 struct Input {
@@ -136,7 +137,7 @@ fn read(root: &Path, path: &Path, input: &mut Input) {
         relative.to_string_lossy().replace('\\', "/")
     };
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("");
-    let is_source = EXTENSIONS.contains(&extension) && !is_declaration(name);
+    let is_source = (FRONTEND.is_source)(name);
     let is_manifest = name == "package.json"
         || name == "jsconfig.json"
         || name == "pnpm-workspace.yaml"

@@ -13,45 +13,47 @@ mod scope;
 mod types;
 
 use toctou_core::FileId;
-use toctou_core::ir::Module;
+use toctou_core::frontend::{Frontend, LowerError, Lowered};
 
-pub use resolve::{Manifest, ResolveStats, resolve};
+pub use resolve::{ResolveStats, resolve};
 
-/// File name extensions of the languages lowered here.
-pub const EXTENSIONS: &[&str] = &["ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs"];
+/// TypeScript and JavaScript.
+pub const FRONTEND: Frontend = Frontend {
+    id: "typescript",
+    label: "TypeScript or JavaScript",
+    is_source,
+    is_manifest,
+    is_package: |name| name == "package.json",
+    lower,
+    resolve: |paths, modules, manifests| {
+        resolve(paths, modules, manifests);
+        Vec::new()
+    },
+};
 
-/// A declaration file has types and no code; callers skip it.
-pub fn is_declaration(path: &str) -> bool {
+const EXTENSIONS: &[&str] = &["ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs"];
+
+fn is_source(name: &str) -> bool {
+    name.rsplit_once('.')
+        .is_some_and(|(_, extension)| EXTENSIONS.contains(&extension))
+        && !is_declaration(name)
+}
+
+fn is_manifest(name: &str) -> bool {
+    matches!(
+        name,
+        "package.json" | "jsconfig.json" | "pnpm-workspace.yaml" | "deno.json"
+    ) || (name.starts_with("tsconfig") && name.ends_with(".json"))
+}
+
+/// A declaration file has types and no code.
+fn is_declaration(path: &str) -> bool {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
     [".d.ts", ".d.mts", ".d.cts"]
         .iter()
         .any(|end| name.ends_with(end))
         // `styles.d.css.ts`: declarations for a file of another kind.
         || (name.ends_with(".ts") && name.contains(".d."))
-}
-
-/// A file that could not be lowered at all.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LowerError {
-    pub message: String,
-    /// 1-based.
-    pub line: u32,
-}
-
-impl std::fmt::Display for LowerError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "line {}: {}", self.line, self.message)
-    }
-}
-
-impl std::error::Error for LowerError {}
-
-/// A lowered file, and what was wrong with it.
-#[derive(Debug)]
-pub struct Lowered {
-    pub module: Module,
-    /// Syntax errors the parser recovered from, nesting that was cut off.
-    pub warnings: Vec<String>,
 }
 
 /// Lowers one file. Pure; never panics, whatever the text.

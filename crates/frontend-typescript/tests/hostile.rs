@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use toctou_core::FileId;
+use toctou_core::frontend::{LowerError, Lowered};
 use toctou_core::ir::validate;
-use toctou_frontend_typescript::{LowerError, Lowered, lower};
+use toctou_frontend_typescript::lower;
 
 /// Lowers, checks what comes out, and that it did not take long.
 fn survive(path: &str, text: &str) -> Result<Lowered, LowerError> {

@@ -2,8 +2,9 @@
 
 mod common;
 
+use toctou_core::frontend::Manifest;
 use toctou_core::ir::{ExportTarget, Module, Target};
-use toctou_frontend_typescript::{Manifest, resolve};
+use toctou_frontend_typescript::resolve;
 
 /// A tree: files with their text, manifests among them.
 struct Tree {

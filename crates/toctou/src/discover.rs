@@ -13,10 +13,9 @@ use globset::GlobSet;
 use ignore::{DirEntry, WalkBuilder};
 use toctou_core::FileRole;
 use toctou_core::finding::Skipped;
-use toctou_frontend_typescript as typescript;
 
 use crate::errors::Error;
-use crate::roles;
+use crate::{languages, roles};
 
 /// A file to read.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -25,6 +24,9 @@ pub(crate) struct Candidate {
     pub(crate) path: String,
     pub(crate) absolute: PathBuf,
     pub(crate) role: FileRole,
+    /// Index into [`languages::FRONTENDS`]. A file that is named and whose name
+    /// says nothing is taken for the first.
+    pub(crate) language: usize,
     /// Named on the command line: scanned whatever it is.
     pub(crate) explicit: bool,
 }
@@ -155,7 +157,9 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn candidate(&self, absolute: &Path, explicit: bool) -> Candidate {
         let path = slashed(absolute.strip_prefix(self.root).unwrap_or(absolute));
+        let name = path.rsplit('/').next().unwrap_or(&path);
         Candidate {
+            language: languages::of(name).unwrap_or_default(),
             role: if explicit {
                 FileRole::Product
             } else {
@@ -218,9 +222,8 @@ impl Walk<'_> {
             .extension()
             .map(|e| e.to_string_lossy())
             .unwrap_or_default();
-        let is_source =
-            typescript::EXTENSIONS.contains(&&*extension) && !typescript::is_declaration(&name);
-        let is_manifest = is_manifest(&name);
+        let is_source = languages::of(&name).is_some();
+        let is_manifest = languages::is_manifest(&name);
         if !is_source && !is_manifest {
             if let Some(language) = roles::unsupported_language(&extension) {
                 *self.found.other_languages.entry(language).or_default() += 1;
@@ -338,13 +341,6 @@ impl Walk<'_> {
             .sum();
         own * 10 <= made
     }
-}
-
-fn is_manifest(name: &str) -> bool {
-    matches!(
-        name,
-        "package.json" | "jsconfig.json" | "pnpm-workspace.yaml" | "deno.json"
-    ) || (name.starts_with("tsconfig") && name.ends_with(".json"))
 }
 
 /// The path that an error is about, and the error without it.

@@ -8,6 +8,7 @@ mod commands;
 mod config;
 mod discover;
 mod errors;
+mod languages;
 mod output;
 mod pipeline;
 mod roles;

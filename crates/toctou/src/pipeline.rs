@@ -8,22 +8,25 @@
 mod lower;
 mod panics;
 mod read;
+mod units;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rayon::prelude::*;
 use toctou_core::finding::{Finding, Note, Skipped};
-use toctou_core::ir::Program;
+use toctou_core::frontend::Manifest;
+use toctou_core::ir::{Module, Program};
 use toctou_core::source::{FileRole, SourceFile};
-use toctou_frontend_typescript as typescript;
 use toctou_models::Models;
 use toctou_report::Stats;
 use toctou_rules::baseline::Baseline;
-use toctou_rules::suppress;
+use toctou_rules::suppress::{self, CommentIgnore, SuppressError};
 
 use crate::config::Config;
 use crate::discover::{Discovery, Root, discover};
 use crate::errors::Error;
+use crate::languages::{self, FRONTENDS};
 use lower::{Outcome, keep, lower};
 use panics::{guarded, quietly};
 
@@ -74,7 +77,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<Scan, Error> {
 
 fn scan(
     request: &Request<'_>,
-    models: &Models,
+    models: &[Models],
     found: Discovery,
     prefix: &str,
 ) -> Result<Scan, Error> {
@@ -116,13 +119,13 @@ fn scan(
         lowered = lower_all(true);
     }
     progress.set_message("analysing");
-    let (sources, mut modules) = keep(lowered, &found.files, &mut scan)?;
+    let languages = keep(lowered, &found.files, &mut scan)?;
 
-    let manifests: Vec<typescript::Manifest> = found
+    let manifests: Vec<Manifest> = found
         .manifests
         .iter()
         .filter_map(|manifest| {
-            Some(typescript::Manifest {
+            Some(Manifest {
                 path: manifest.path.clone(),
                 text: read::text(&manifest.absolute, request.max_file_size)
                     .ok()?
@@ -130,58 +133,108 @@ fn scan(
             })
         })
         .collect();
-    let paths: Vec<String> = sources
-        .iter()
-        .map(|source| source.path.to_string())
-        .collect();
-
-    let (program, analysis, findings) = guarded("analysing the program", || {
-        typescript::resolve(&paths, &mut modules, &manifests);
-        let program = Program::link(sources, modules);
-        let analysis = toctou_analysis::analyze(&program, models);
-        let findings = toctou_rules::findings(&program, &analysis);
-        (program, analysis, findings)
-    })?;
-    progress.finish_and_clear();
-
-    if analysis.cut_off > 0 {
-        scan.notes.push(note(
-            "a table or variable holds more functions than are followed (96): races behind the others can be missing here",
-        ));
+    let mut said = Said::default();
+    for ((frontend, mut sources), models) in FRONTENDS.iter().zip(languages).zip(models) {
+        if sources.files.is_empty() {
+            continue;
+        }
+        let paths: Vec<String> = sources
+            .files
+            .iter()
+            .map(|source| source.path.to_string())
+            .collect();
+        let units = guarded("resolving imports", || {
+            let notes = (frontend.resolve)(&paths, &mut sources.modules, &manifests);
+            scan.notes.extend(notes.iter().map(|text| note(text)));
+            units::units(frontend, sources, &manifests)
+        })?;
+        let analysed: Result<Vec<Analysed>, Error> = units
+            .into_par_iter()
+            .map(|(files, modules)| {
+                guarded("analysing the program", || analyse(files, modules, models))
+            })
+            .collect();
+        for unit in analysed? {
+            scan.take(unit, &mut said);
+        }
     }
-    scan.functions = program.functions.len() as u32;
-    scan.entry_points = analysis.entry_point_count() as u32;
-    scan.stats.unknown_calls = analysis.unknown_calls();
+    progress.finish_and_clear();
+    if !said.bad_comments.is_empty() {
+        said.bad_comments
+            .sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+        return Err(Error::Suppressions(said.bad_comments));
+    }
+    said.comments
+        .sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+    scan.stats.unknown_calls = said.unknown_calls.into_iter().collect();
     scan.stats
         .unknown_calls
         .sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    scan.stats.bytes = program
-        .files
-        .iter()
-        .map(|file| file.text.len() as u64)
-        .sum();
-    scan.stats.lines = program
-        .files
-        .iter()
-        .map(|file| u64::from(file.line_count()))
-        .sum();
-    scan.findings = findings;
-    judge(&mut scan, &program, request, prefix)?;
-    scan.sources = program.files;
+    scan.sources.sort_by(|a, b| a.path.cmp(&b.path));
+    judge(&mut scan, &said.comments, request, prefix);
     scan.notes.sort();
     scan.notes.dedup();
     scan.skipped.sort();
     Ok(scan)
 }
 
+/// What all units say together.
+#[derive(Default)]
+struct Said {
+    comments: Vec<CommentIgnore>,
+    bad_comments: Vec<SuppressError>,
+    unknown_calls: BTreeMap<String, u32>,
+}
+
+/// What one unit gives.
+struct Analysed {
+    program: Program,
+    findings: Vec<Finding>,
+    entry_points: usize,
+    unknown_calls: Vec<(String, u32)>,
+    cut_off: bool,
+}
+
+fn analyse(files: Vec<SourceFile>, modules: Vec<Module>, models: &Models) -> Analysed {
+    let program = Program::link(files, modules);
+    let analysis = toctou_analysis::analyze(&program, models);
+    let findings = toctou_rules::findings(&program, &analysis);
+    Analysed {
+        findings,
+        entry_points: analysis.entry_point_count(),
+        unknown_calls: analysis.unknown_calls(),
+        cut_off: analysis.cut_off > 0,
+        program,
+    }
+}
+
+impl Scan {
+    fn take(&mut self, unit: Analysed, said: &mut Said) {
+        if unit.cut_off {
+            self.notes.push(note(
+                "a table or variable holds more functions than are followed (96): races behind the others can be missing here",
+            ));
+        }
+        self.functions += unit.program.functions.len() as u32;
+        self.entry_points += unit.entry_points as u32;
+        for (name, count) in unit.unknown_calls {
+            *said.unknown_calls.entry(name).or_default() += count;
+        }
+        for file in &unit.program.files {
+            self.stats.bytes += file.text.len() as u64;
+            self.stats.lines += u64::from(file.line_count());
+        }
+        match suppress::comments(&unit.program) {
+            Ok(found) => said.comments.extend(found),
+            Err(faults) => said.bad_comments.extend(faults),
+        }
+        self.findings.extend(unit.findings);
+        self.sources.extend(unit.program.files);
+    }
+}
+
 /// Applies what the project has said about its findings.
-fn judge(
-    scan: &mut Scan,
-    program: &Program,
-    request: &Request<'_>,
-    prefix: &str,
-) -> Result<(), Error> {
-    let comments = suppress::comments(program).map_err(Error::Suppressions)?;
+fn judge(scan: &mut Scan, comments: &[CommentIgnore], request: &Request<'_>, prefix: &str) {
     for (rule, severity) in &request.config.levels {
         match severity {
             None => scan.findings.retain(|finding| finding.rule != *rule),
@@ -197,11 +250,11 @@ fn judge(
         }
     }
     for finding in &mut scan.findings {
-        let file = program
-            .files
+        let file = scan
+            .sources
             .binary_search_by(|file| (*file.path).cmp(&finding.location.file));
         finding.non_product |=
-            file.is_ok_and(|index| program.files[index].role != FileRole::Product);
+            file.is_ok_and(|index| scan.sources[index].role != FileRole::Product);
     }
     scan.findings.sort_by(|a, b| {
         (&a.location, &a.rule, &a.fingerprint).cmp(&(&b.location, &b.rule, &b.fingerprint))
@@ -210,7 +263,7 @@ fn judge(
     let ignores = &request.config.ignores;
     scan.notes.extend(suppress::apply(
         &mut scan.findings,
-        &comments,
+        comments,
         ignores,
         prefix,
         today,
@@ -228,7 +281,6 @@ fn judge(
             )));
         }
     }
-    Ok(())
 }
 
 fn note(text: &str) -> Note {
@@ -239,20 +291,26 @@ fn note(text: &str) -> Note {
     }
 }
 
-fn models(config: &Config) -> Result<Models, Error> {
-    let mut models = Models::builtin("typescript");
+/// The models of each front end.
+fn models(config: &Config) -> Result<Vec<Models>, Error> {
+    let mut all: Vec<Models> = FRONTENDS
+        .iter()
+        .map(|frontend| Models::builtin(frontend.id))
+        .collect();
     for path in &config.models {
         let text = std::fs::read_to_string(path).map_err(|error| Error::Read {
             path: path.clone(),
             error,
         })?;
-        models
-            .add(&path.display().to_string(), &text)
-            .map_err(|error| Error::Model {
-                message: error.to_string(),
-            })?;
+        for models in &mut all {
+            models
+                .add(&path.display().to_string(), &text)
+                .map_err(|error| Error::Model {
+                    message: error.to_string(),
+                })?;
+        }
     }
-    Ok(models)
+    Ok(all)
 }
 
 fn nothing(root: &Root, found: &Discovery) -> Error {
@@ -270,7 +328,7 @@ fn nothing(root: &Root, found: &Discovery) -> Error {
         paths => format!("{} paths", paths.len()),
     };
     let others: Vec<&str> = found.other_languages.keys().copied().collect();
-    let mut what = format!("no TypeScript or JavaScript source in {place}");
+    let mut what = format!("no {} source in {place}", languages::labels());
     if !others.is_empty() {
         what += &format!(
             "; there is {}, which toctou does not know yet",

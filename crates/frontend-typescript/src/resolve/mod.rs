@@ -10,20 +10,13 @@ mod packages;
 mod tsconfig;
 
 use rustc_hash::FxHashMap;
+use toctou_core::frontend::Manifest;
 use toctou_core::ir::{ExportTarget, Module, ModuleId, Target};
 use toctou_core::{Name, Names};
 
 use files::Files;
 use packages::Packages;
 use tsconfig::Configs;
-
-/// A `package.json`, `tsconfig*.json`, `jsconfig.json` or `pnpm-workspace.yaml`.
-#[derive(Clone, Debug)]
-pub struct Manifest {
-    /// Relative to the scanned root, with `/`.
-    pub path: String,
-    pub text: String,
-}
 
 /// How the imports came out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

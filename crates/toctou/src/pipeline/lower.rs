@@ -5,12 +5,12 @@ use std::sync::Arc;
 use toctou_core::finding::{Note, Skipped};
 use toctou_core::ir::Module;
 use toctou_core::source::{FileId, SourceFile};
-use toctou_frontend_typescript as typescript;
 
 use super::panics::caught;
 use super::{Scan, read};
 use crate::discover::Candidate;
 use crate::errors::Error;
+use crate::languages::FRONTENDS;
 use crate::roles::is_minified;
 
 /// What became of one file.
@@ -35,8 +35,9 @@ pub(super) fn lower(candidate: &Candidate, max_size: u64, even_minified: bool) -
         return Outcome::Minified;
     }
     let text: Arc<str> = Arc::from(read.text);
+    let frontend = &FRONTENDS[candidate.language];
     // The id is given again when it is known which files are left.
-    let lowered = match caught(|| typescript::lower(FileId(0), &candidate.path, &text)) {
+    let lowered = match caught(|| (frontend.lower)(FileId(0), &candidate.path, &text)) {
         Ok(Ok(lowered)) => lowered,
         Ok(Err(error)) => return Outcome::Fault(error.to_string()),
         Err(message) => return Outcome::Fault(format!("toctou failed on it: {message}")),
@@ -64,26 +65,32 @@ pub(super) fn lower(candidate: &Candidate, max_size: u64, even_minified: bool) -
     }
 }
 
-/// Takes the modules, in path order, and reports the rest.
+/// The files of one language that were lowered, in path order.
+#[derive(Default)]
+pub(super) struct Sources {
+    pub(super) files: Vec<SourceFile>,
+    pub(super) modules: Vec<Module>,
+}
+
+/// Takes the modules, by language and in path order, and reports the rest.
 pub(super) fn keep(
     outcomes: Vec<Outcome>,
     candidates: &[Candidate],
     scan: &mut Scan,
-) -> Result<(Vec<SourceFile>, Vec<Module>), Error> {
-    let mut sources = Vec::new();
-    let mut modules = Vec::new();
+) -> Result<Vec<Sources>, Error> {
+    let mut sources: Vec<Sources> = FRONTENDS.iter().map(|_| Sources::default()).collect();
     let mut faults = Vec::new();
     for (outcome, candidate) in outcomes.into_iter().zip(candidates) {
         let (reason, fault) = match outcome {
             Outcome::Minified => ("minified".to_owned(), false),
             Outcome::Module {
                 source,
-                mut module,
+                module,
                 notes,
             } => {
-                module.file = FileId(sources.len() as u32);
-                sources.push(source);
-                modules.push(*module);
+                let of_language = &mut sources[candidate.language];
+                of_language.files.push(source);
+                of_language.modules.push(*module);
                 scan.notes.extend(notes);
                 continue;
             }
@@ -99,8 +106,8 @@ pub(super) fn keep(
             fault,
         });
     }
-    if sources.is_empty() {
+    if sources.iter().all(|language| language.files.is_empty()) {
         return Err(Error::NothingReadable { faults });
     }
-    Ok((sources, modules))
+    Ok(sources)
 }

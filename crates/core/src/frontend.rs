@@ -1,0 +1,60 @@
+//! What a front end is, seen from outside: some functions and some names.
+//!
+//! A language is one of these, and models for its libraries. Whoever drives a
+//! scan knows front ends by this table only.
+
+use crate::ir::Module;
+use crate::source::FileId;
+
+/// A language, or a family of them that one parser reads.
+#[derive(Debug)]
+pub struct Frontend {
+    /// As in the `languages` of a model.
+    pub id: &'static str,
+    /// For people: `TypeScript or JavaScript`.
+    pub label: &'static str,
+    /// Is a file of this name lowered here?
+    pub is_source: fn(name: &str) -> bool,
+    /// Does a file of this name say how imports resolve, or which versions are used?
+    pub is_manifest: fn(name: &str) -> bool,
+    /// Does a manifest of this name stand at the head of a package?
+    pub is_package: fn(name: &str) -> bool,
+    /// Lowers one file. Pure; never panics, whatever the text.
+    pub lower: fn(file: FileId, path: &str, text: &str) -> Result<Lowered, LowerError>,
+    /// Says what every import leads to, and by which dispatch each module runs.
+    /// `paths[i]` is the file of `modules[i]`. Returns what the reader of a report should know.
+    pub resolve:
+        fn(paths: &[String], modules: &mut [Module], manifests: &[Manifest]) -> Vec<String>,
+}
+
+/// A file beside the sources: `package.json`, `pyproject.toml`, `go.mod`.
+#[derive(Clone, Debug)]
+pub struct Manifest {
+    /// Relative to the scanned root, with `/`.
+    pub path: String,
+    pub text: String,
+}
+
+/// A file that could not be lowered at all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LowerError {
+    pub message: String,
+    /// 1-based.
+    pub line: u32,
+}
+
+impl std::fmt::Display for LowerError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for LowerError {}
+
+/// A lowered file, and what was wrong with it.
+#[derive(Debug)]
+pub struct Lowered {
+    pub module: Module,
+    /// Syntax errors the parser recovered from, nesting that was cut off.
+    pub warnings: Vec<String>,
+}

@@ -1,0 +1,25 @@
+//! The languages that are analysed.
+
+use toctou_core::frontend::Frontend;
+
+/// One line for each front end.
+pub(crate) static FRONTENDS: &[Frontend] = &[toctou_frontend_typescript::FRONTEND];
+
+/// The front end that lowers a file of this name, as an index into [`FRONTENDS`].
+pub(crate) fn of(name: &str) -> Option<usize> {
+    FRONTENDS
+        .iter()
+        .position(|frontend| (frontend.is_source)(name))
+}
+
+pub(crate) fn is_manifest(name: &str) -> bool {
+    FRONTENDS
+        .iter()
+        .any(|frontend| (frontend.is_manifest)(name))
+}
+
+/// `TypeScript or JavaScript, Python or Go`
+pub(crate) fn labels() -> String {
+    let labels: Vec<&str> = FRONTENDS.iter().map(|frontend| frontend.label).collect();
+    labels.join(", ")
+}
