@@ -1,0 +1,1 @@
+//! Go source to code IR.
