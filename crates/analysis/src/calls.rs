@@ -404,15 +404,16 @@ impl<'a> Interp<'_, 'a, '_> {
             parent: callee.parent,
             site,
             cache: FxHashMap::default(),
-            arg_deps: FxHashMap::default(),
-            cell_deps: FxHashMap::default(),
+            refined: FxHashMap::default(),
             map: vec![u32::MAX; summary.events.len()],
         };
         // What is not waited for runs beside us, not before what comes next.
         if !(entry.detached && callee.is_async) {
             self.enter_events(&summary, &mut inst);
         }
-        self.enter_windows(&summary, &mut inst);
+        if self.last_round {
+            self.enter_windows(&summary, &mut inst);
+        }
         let gate = self.map_deps(&summary.throw_deps, &mut inst);
         if !gate.is_empty() {
             self.gates.push((self.at, gate));

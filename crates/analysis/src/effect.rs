@@ -46,7 +46,7 @@ impl Dep {
 
 impl Dep {
     /// In one word, ordered by source: parameters, variables, events.
-    fn pack(self) -> u64 {
+    pub fn pack(self) -> u64 {
         let (kind, index) = match self.source {
             Source::Param(i) => (0, i),
             Source::Cell(i) => (1, i),
@@ -73,6 +73,32 @@ impl Dep {
             shared: word & 1 == 1,
         }
     }
+}
+
+/// Is there anything in `b` that a set with `a` in it would take?
+fn adds(a: &[u64], b: &[u64]) -> bool {
+    let mut i = 0;
+    for &word in b {
+        while i < a.len() && a[i] < word {
+            i += 1;
+        }
+        match a.get(i) {
+            Some(&same) if same == word => {}
+            Some(_) => return true,
+            None => return a.len() < MAX_DEPS,
+        }
+    }
+    false
+}
+
+/// [`Deps::field`], for one of them.
+pub fn word_of_field(word: u64, name: Name) -> u64 {
+    let dep = Dep::unpack(word);
+    Dep {
+        attr: dep.attr.or(Some(name)),
+        ..dep
+    }
+    .pack()
 }
 
 /// A small sorted set.
@@ -116,6 +142,9 @@ impl Deps {
             return;
         }
         let (a, b) = (&self.0, &other.0);
+        if !adds(a, b) {
+            return;
+        }
         let mut merged: SmallVec<[u64; 4]> =
             SmallVec::with_capacity((a.len() + b.len()).min(MAX_DEPS));
         let (mut i, mut j) = (0, 0);
@@ -147,6 +176,18 @@ impl Deps {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    pub fn words(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// The set of these words, which are put in order on the way.
+    pub fn from_words(words: &mut Vec<u64>) -> Self {
+        words.sort_unstable();
+        words.dedup();
+        words.truncate(MAX_DEPS);
+        Self(SmallVec::from_slice(words))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = Dep> + '_ {

@@ -221,6 +221,9 @@ impl<'a> Interp<'_, 'a, '_> {
 
     /// A callee's dependencies in our terms.
     pub(crate) fn map_deps(&mut self, deps: &Deps, inst: &mut Instance<'_>) -> Deps {
+        if deps.is_empty() {
+            return Deps::default();
+        }
         let mut out = Deps::default();
         for dep in deps.iter() {
             match dep.source {
@@ -244,41 +247,41 @@ impl<'a> Interp<'_, 'a, '_> {
                         }
                     }
                 }
-                Source::Param(i) => {
-                    if let Some(&arg) = inst.entry.args.get(i as usize) {
-                        let deps = match inst.arg_deps.get(&i) {
-                            Some(deps) => deps.clone(),
-                            None => {
-                                let deps = self.deps_of(arg);
-                                inst.arg_deps.insert(i, deps.clone());
-                                deps
-                            }
-                        };
-                        out.extend(&self.refine(deps, dep));
-                    }
-                }
-                Source::Cell(number) => {
-                    let known = match inst.cell_deps.get(&number) {
-                        Some(known) => known.clone(),
-                        None => {
-                            let value = self.cx.points_to.cell(number).and_then(|cell| {
-                                inst.bound_arg(cell, &self.cx.param_cells).or_else(|| {
-                                    (cell.owner == self.id).then(|| self.vals[cell.var.0 as usize])
-                                })
-                            });
-                            let deps = value.map(|sym| self.deps_of(sym));
-                            inst.cell_deps.insert(number, deps.clone());
-                            deps
-                        }
-                    };
-                    match known {
-                        Some(deps) => out.extend(&self.refine(deps, dep)),
-                        None => out.insert(dep),
+                Source::Param(_) | Source::Cell(_) => {
+                    let word = dep.pack();
+                    if let Some(known) = inst.refined.get(&word) {
+                        out.extend(known);
+                    } else {
+                        let refined = self.map_outer(dep, inst);
+                        out.extend(&refined);
+                        inst.refined.insert(word, refined);
                     }
                 }
             }
         }
         out
+    }
+
+    /// What an argument, or a variable of ours, depends on.
+    fn map_outer(&mut self, dep: Dep, inst: &Instance<'_>) -> Deps {
+        let value = match dep.source {
+            Source::Param(i) => match inst.entry.args.get(i as usize) {
+                Some(arg) => *arg,
+                None => return Deps::default(),
+            },
+            Source::Cell(number) => {
+                let known = self.cx.points_to.cell(number).and_then(|cell| {
+                    inst.bound_arg(cell, &self.cx.param_cells)
+                        .or_else(|| (cell.owner == self.id).then(|| self.vals[cell.var.0 as usize]))
+                });
+                match known {
+                    Some(value) => value,
+                    None => return Deps::one(dep),
+                }
+            }
+            Source::Event(_) => return Deps::default(),
+        };
+        self.refine(self.deps_of(value), dep)
     }
 
     /// What the callee did with a value of ours is true of what the value came from.
@@ -421,8 +424,7 @@ pub(crate) struct Instance<'e> {
     pub(crate) site: sym::Site,
     pub(crate) cache: FxHashMap<Sym, Sym>,
     /// What arguments and our variables depend on, asked for again and again.
-    pub(crate) arg_deps: FxHashMap<u32, Deps>,
-    pub(crate) cell_deps: FxHashMap<u32, Option<Deps>>,
+    pub(crate) refined: FxHashMap<u64, Deps>,
     pub(crate) map: Vec<u32>,
 }
 

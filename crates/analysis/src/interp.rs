@@ -8,6 +8,7 @@
 mod memory;
 mod values;
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -27,7 +28,7 @@ use crate::sym::{self, CallSym, CalleeSym, NewOf, Site, Sym, SymKind};
 /// Functions that do more than this are cut off; nobody reads a report that long.
 pub const MAX_EVENTS: usize = 500;
 pub const MAX_WINDOWS: usize = 400;
-const MAX_SYM_CALLS: usize = 60;
+const MAX_SYM_CALLS: usize = 24;
 
 /// A lock taken at a place.
 pub struct Acquire {
@@ -54,6 +55,21 @@ pub struct InnerWindow {
     pub locks: Vec<Rc<Lock>>,
 }
 
+/// What conditions depend on, and what decides about blocks, in one round.
+#[derive(Default)]
+struct Conditions {
+    round: u32,
+    controls: FxHashMap<crate::cfg::Control, Deps>,
+    blocks: FxHashMap<u32, Rc<Deps>>,
+}
+
+impl Conditions {
+    fn clear(&mut self) {
+        self.controls.clear();
+        self.blocks.clear();
+    }
+}
+
 pub struct Interp<'c, 'a, 'm> {
     pub cx: &'c mut Context<'a, 'm>,
     pub id: FuncId,
@@ -67,6 +83,8 @@ pub struct Interp<'c, 'a, 'm> {
     local: FxHashMap<Var, Sym>,
     exits: FxHashMap<u32, FxHashMap<Var, Sym>>,
     round: u32,
+    /// The first of two rounds only finds out what values depend on.
+    pub last_round: bool,
     pub deps: FxHashMap<Sym, Deps>,
     below: FxHashMap<Sym, Deps>,
     /// Values that were put into a place in memory, by this function or below.
@@ -87,7 +105,9 @@ pub struct Interp<'c, 'a, 'm> {
     /// Receivers that were used as tables.
     pub tables: FxHashSet<Sym>,
     /// What conditions depend on, asked for once a round.
-    conditions: std::cell::RefCell<(u32, FxHashMap<crate::cfg::Control, Deps>)>,
+    conditions: RefCell<Conditions>,
+    /// Where dependencies are put together.
+    pub(crate) scratch: RefCell<Vec<u64>>,
     /// Fields that this function sets.
     set_fields: FxHashSet<Name>,
     pub used: FxHashSet<Var>,
@@ -120,6 +140,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             local: FxHashMap::default(),
             exits: FxHashMap::default(),
             round: 0,
+            last_round: false,
             deps: FxHashMap::default(),
             below: FxHashMap::default(),
             stored: FxHashMap::default(),
@@ -135,7 +156,8 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             gates: Vec::new(),
             receivers: FxHashSet::default(),
             tables: FxHashSet::default(),
-            conditions: std::cell::RefCell::default(),
+            conditions: RefCell::default(),
+            scratch: RefCell::default(),
             set_fields: FxHashSet::default(),
             used: FxHashSet::default(),
             at: Pos { block: 0, inst: 0 },
@@ -155,7 +177,8 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         };
         interp.prepare();
         let rounds = if interp.needs_two_rounds() { 2 } else { 1 };
-        for _ in 0..rounds {
+        for round in 1..=rounds {
+            interp.last_round = round == rounds;
             interp.one_round();
         }
         crate::windows::finish(interp)

@@ -94,6 +94,7 @@ pub struct Library<'m> {
     entries: FxHashMap<EntityId, Rc<[Rc<EntryRule>]>>,
     duck_entries: FxHashMap<Name, Rc<[Rc<EntryRule>]>>,
     chains: Option<Rc<[Rc<ChainRule>]>>,
+    known: FxHashMap<EntityId, bool>,
     empty: Rc<[Rc<Call>]>,
 }
 
@@ -106,6 +107,7 @@ impl<'m> Library<'m> {
             entries: FxHashMap::default(),
             duck_entries: FxHashMap::default(),
             chains: None,
+            known: FxHashMap::default(),
             empty: Rc::from([]),
         }
     }
@@ -221,10 +223,13 @@ impl<'m> Library<'m> {
         chains
     }
 
-    /// Is there anything to say about objects of this type?
-    pub fn knows_type(&self, id: EntityId, entities: &Entities, names: &Names) -> bool {
-        self.models
-            .knows_module(names.text(entities.get(id).module))
+    /// Is there anything to say about it, or about something below it?
+    pub fn knows(&mut self, id: EntityId, entities: &Entities, names: &Names) -> bool {
+        let models = self.models;
+        *self.known.entry(id).or_insert_with(|| {
+            let entity = entities.get(id);
+            models.knows_path(names.text(entity.module), names.text(entity.path))
+        })
     }
 
     /// The instance type that `new` of this entity gives.

@@ -7,6 +7,7 @@
 //! target and is treated like a library's that no model knows.
 
 mod answers;
+mod copies;
 mod libraries;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -45,6 +46,8 @@ pub enum Obj {
 const CAP: usize = 96;
 /// A method that nobody's type is known for is looked up by name, if so few have it.
 const BY_NAME: usize = 3;
+/// So many copies of one register are kept as a list alone.
+const FEW_COPIES: usize = 16;
 
 #[derive(Default)]
 struct NodeData {
@@ -52,6 +55,10 @@ struct NodeData {
     copies: SmallVec<[Node; 2]>,
     uses: SmallVec<[u32; 1]>,
     queued: bool,
+    /// Something of a library that no model speaks of.
+    foreign: bool,
+    /// Can hold more functions than are followed.
+    cut: bool,
     /// How many of `pts` were propagated already.
     done: u32,
 }
@@ -102,6 +109,8 @@ struct CallSite {
 /// Who is called where.
 pub struct PointsTo {
     base: Vec<u32>,
+    /// The register whose values a register has, if it only ever copies that one.
+    same: Vec<Node>,
     nodes: Vec<NodeData>,
     objs: Vec<Obj>,
     obj_map: FxHashMap<Obj, ObjId>,
@@ -116,10 +125,10 @@ pub struct PointsTo {
     worklist: Vec<Node>,
     callback_rules: Vec<(std::rc::Rc<CallRule>, usize)>,
     params: Vec<SmallVec<[Node; 4]>>,
-    /// All copies that were asked for: a helper's result goes to every caller.
+    /// The copies of registers that have many.
     copied: FxHashSet<(Node, Node)>,
-    /// Registers that can hold more than is followed.
-    cut: FxHashSet<Node>,
+    /// Registers that can hold more functions than are followed.
+    cut: usize,
     /// Functions of product files.
     product: Vec<bool>,
     methods_by_name: FxHashMap<Name, Vec<FuncId>>,
@@ -139,6 +148,7 @@ impl PointsTo {
         let program = env.program;
         let mut pt = Self {
             base: Vec::with_capacity(program.functions.len()),
+            same: Vec::new(),
             nodes: Vec::new(),
             objs: Vec::new(),
             obj_map: FxHashMap::default(),
@@ -154,7 +164,7 @@ impl PointsTo {
             callback_rules: Vec::new(),
             params: Vec::new(),
             copied: FxHashSet::default(),
-            cut: FxHashSet::default(),
+            cut: 0,
             product: (0..program.functions.len())
                 .map(|f| program.file_of(FuncId(f as u32)).role == FileRole::Product)
                 .collect(),
@@ -174,6 +184,7 @@ impl PointsTo {
             pt.params
                 .push(function.params.iter().map(|v| Node(base + v.0)).collect());
         }
+        pt.same = copies::same(program, &pt.base, &pt.this, pt.nodes.len());
         for (c, class) in program.classes.iter().enumerate() {
             for (name, f) in &class.methods {
                 pt.methods_by_name.entry(*name).or_default().push(*f);
@@ -204,7 +215,7 @@ impl PointsTo {
     }
 
     pub fn node(&self, f: FuncId, v: Var) -> Node {
-        Node(self.base[f.0 as usize] + v.0)
+        self.same[(self.base[f.0 as usize] + v.0) as usize]
     }
 
     fn obj(&mut self, obj: Obj) -> ObjId {
@@ -216,11 +227,15 @@ impl PointsTo {
 
     fn add(&mut self, node: Node, obj: ObjId) {
         let data = &mut self.nodes[node.0 as usize];
-        if data.pts.contains(&obj) {
+        if data.pts.len() >= CAP {
+            let missed = matches!(self.objs[obj.0 as usize], Obj::Func(_));
+            if missed && !data.cut && !data.pts.contains(&obj) {
+                data.cut = true;
+                self.cut += 1;
+            }
             return;
         }
-        if data.pts.len() >= CAP {
-            self.cut.insert(node);
+        if data.pts.contains(&obj) {
             return;
         }
         data.pts.push(obj);
@@ -231,20 +246,49 @@ impl PointsTo {
     }
 
     fn copy(&mut self, from: Node, to: Node) {
-        if from == to || !self.copied.insert((from, to)) {
+        if from == to {
             return;
         }
-        self.nodes[from.0 as usize].copies.push(to);
-        for obj in self.nodes[from.0 as usize].pts.clone() {
+        let target = &self.nodes[to.0 as usize];
+        // What is full takes no more.
+        if target.pts.len() >= CAP {
+            let is_func = |o: &ObjId| matches!(self.objs[o.0 as usize], Obj::Func(_));
+            if !target.cut && target.pts.iter().all(is_func) {
+                self.nodes[to.0 as usize].cut = true;
+                self.cut += 1;
+            }
+            return;
+        }
+        let data = &mut self.nodes[from.0 as usize];
+        // A helper's result goes to every caller: only a short list is searched.
+        let few = data.copies.len() < FEW_COPIES;
+        if few && data.copies.contains(&to) {
+            return;
+        }
+        if !few {
+            if data.copies.len() == FEW_COPIES {
+                self.copied.extend(data.copies.iter().map(|to| (from, *to)));
+            }
+            if !self.copied.insert((from, to)) {
+                return;
+            }
+        }
+        data.copies.push(to);
+        let pts = std::mem::take(&mut data.pts);
+        for &obj in &pts {
             self.add(to, obj);
         }
+        self.nodes[from.0 as usize].pts = pts;
     }
 
     fn on(&mut self, env: &mut Env<'_, '_>, node: Node, what: Use) {
         let index = self.uses.len() as u32;
         self.uses.push(what);
-        self.nodes[node.0 as usize].uses.push(index);
-        for obj in self.nodes[node.0 as usize].pts.clone() {
+        let data = &mut self.nodes[node.0 as usize];
+        data.uses.push(index);
+        let known = data.pts.len();
+        for i in 0..known {
+            let obj = self.nodes[node.0 as usize].pts[i];
             self.apply(env, what, obj);
         }
     }
@@ -309,13 +353,15 @@ impl PointsTo {
                         self.add(node, obj);
                     }
                 }
-                Some(TypeTarget::Ext(entity))
-                    if env.library.knows_type(entity, env.entities, env.names) =>
-                {
-                    let obj = self.obj(Obj::Ext(entity));
-                    self.add(node, obj);
+                Some(TypeTarget::Ext(entity)) => {
+                    if env.library.knows(entity, env.entities, env.names) {
+                        let obj = self.obj(Obj::Ext(entity));
+                        self.add(node, obj);
+                    } else {
+                        self.nodes[node.0 as usize].foreign = true;
+                    }
                 }
-                _ => {}
+                None => {}
             }
             return;
         }
@@ -615,16 +661,22 @@ impl PointsTo {
         while let Some(node) = self.worklist.pop() {
             let data = &mut self.nodes[node.0 as usize];
             data.queued = false;
-            let new: SmallVec<[ObjId; 8]> = data.pts[data.done as usize..].into();
+            let from = data.done as usize;
             data.done = data.pts.len() as u32;
-            let copies = data.copies.clone();
-            let uses = data.uses.clone();
-            for obj in new {
-                for &to in &copies {
+            let new: SmallVec<[ObjId; 8]> = data.pts[from..].into();
+            let copies = std::mem::take(&mut data.copies);
+            for &to in &copies {
+                for &obj in &new {
                     self.add(to, obj);
                 }
-                for &use_ in &uses {
-                    self.apply(env, self.uses[use_ as usize], obj);
+            }
+            let data = &mut self.nodes[node.0 as usize];
+            data.copies = copies;
+            // Uses that are added meanwhile see to what is known already.
+            for i in 0..data.uses.len() {
+                let what = self.uses[self.nodes[node.0 as usize].uses[i] as usize];
+                for &obj in &new {
+                    self.apply(env, what, obj);
                 }
             }
         }
@@ -725,16 +777,14 @@ impl PointsTo {
                     None => {}
                 }
             }
-            Obj::Ext(entity) => {
-                if let Some(member) = env.entities.member(entity, field, env.names) {
+            Obj::Ext(entity) | Obj::Container(_, entity) => {
+                if let Some(member) = env.entities.member(entity, field, env.names)
+                    && env.library.knows(member, env.entities, env.names)
+                {
                     let ext = self.obj(Obj::Ext(member));
                     self.add(dst, ext);
-                }
-            }
-            Obj::Container(_, entity) => {
-                if let Some(member) = env.entities.member(entity, field, env.names) {
-                    let ext = self.obj(Obj::Ext(member));
-                    self.add(dst, ext);
+                } else {
+                    self.nodes[dst.0 as usize].foreign = true;
                 }
             }
             Obj::Func(_) => {}
@@ -894,7 +944,8 @@ impl PointsTo {
                 continue;
             }
             let Some(recv) = site.recv else { continue };
-            if !self.nodes[recv.0 as usize].pts.is_empty() {
+            let data = &self.nodes[recv.0 as usize];
+            if !data.pts.is_empty() || data.foreign {
                 continue;
             }
             let Some(candidates) = self.methods_by_name.get(&method) else {

@@ -37,7 +37,6 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
 impl Interp<'_, '_, '_> {
     /// What decides about each event, in this function.
     pub(crate) fn event_controls(&mut self) -> Vec<Deps> {
-        let mut cache: FxHashMap<u32, Deps> = FxHashMap::default();
         let mut out = Vec::with_capacity(self.events.len());
         for e in &self.events {
             let stored = matches!(e.loc.kind, ResourceKind::File | ResourceKind::Row);
@@ -46,14 +45,7 @@ impl Interp<'_, '_, '_> {
                 out.push(Deps::default());
                 continue;
             }
-            let mut deps = match cache.get(&e.at.block) {
-                Some(d) => d.clone(),
-                None => {
-                    let d = self.control_deps(e.at.block);
-                    cache.insert(e.at.block, d.clone());
-                    d
-                }
-            };
+            let mut deps = Deps::clone(&self.control_deps(e.at.block));
             for (at, gate) in &self.gates {
                 let before = at.block == e.at.block && at.inst < e.at.inst
                     || at.block != e.at.block && self.cfg.dominates(at.block, e.at.block);

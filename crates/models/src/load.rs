@@ -95,6 +95,19 @@ struct ModuleTable {
     entries: Table<EntryModel>,
     classes: Table<ClassEntryModel>,
     aliases: FxHashMap<Arc<str>, TypeName>,
+    /// Every name above, and everything that such a name is below of.
+    paths: FxHashSet<Arc<str>>,
+}
+
+impl ModuleTable {
+    fn note(&mut self, path: &str) {
+        let ends = path.match_indices(['.', '#']).map(|(at, _)| at);
+        for end in ends.chain([path.len()]) {
+            if !self.paths.contains(&path[..end]) {
+                self.paths.insert(path[..end].into());
+            }
+        }
+    }
 }
 
 /// All models of one language.
@@ -235,8 +248,35 @@ impl Models {
         &self.chains
     }
 
-    pub fn knows_module(&self, module: &str) -> bool {
-        self.modules.contains_key(module)
+    /// Is there anything to say about this path, or about something below it?
+    pub fn knows_path(&self, module: &str, path: &str) -> bool {
+        let Some(table) = self.modules.get(module) else {
+            return false;
+        };
+        let path = plain_path(path);
+        if path == "default" || table.paths.contains(path) {
+            return true;
+        }
+        let Some((ty, method)) = path.split_once('#') else {
+            return false;
+        };
+        let any = match method.split_once('.') {
+            Some((_, rest)) => format!("*.{rest}"),
+            None => "*".to_owned(),
+        };
+        if table.paths.contains(format!("{ty}#{any}").as_str()) {
+            return true;
+        }
+        let Some(actual) = table.aliases.get(ty) else {
+            return false;
+        };
+        self.modules.get(&actual.module).is_some_and(|table| {
+            [method, &any].iter().any(|m| {
+                table
+                    .paths
+                    .contains(format!("{}#{m}", actual.name).as_str())
+            })
+        })
     }
 
     /// The type that a name below a module stands for, if the models say that
@@ -275,6 +315,7 @@ impl Models {
                     if seen.done.contains(&key) {
                         continue;
                     }
+                    table.note(&path);
                     table.calls.put(path, model, now.insert(key));
                 }
             }
@@ -285,6 +326,7 @@ impl Models {
                     if seen.done.contains(&key) {
                         continue;
                     }
+                    table.note(&path);
                     table.entries.put(path, model, now.insert(key));
                 }
             }
@@ -295,11 +337,13 @@ impl Models {
                     if seen.done.contains(&key) {
                         continue;
                     }
+                    table.note(&path);
                     table.classes.put(path, model, now.insert(key));
                 }
             }
             for (name, ty) in &source.aliases {
                 let path = prefixed(prefix, name);
+                table.note(&path);
                 if own || !table.aliases.contains_key(path.as_str()) {
                     table.aliases.insert(path.into(), type_name(home, ty));
                 }

@@ -1,7 +1,9 @@
 //! What values are and where they came from.
 
+use std::rc::Rc;
+
 use super::Interp;
-use crate::effect::{Act, Dep, Deps, Source};
+use crate::effect::{Act, Dep, Deps, Source, word_of_field};
 use crate::sym::{self, Sym, SymKind};
 use toctou_core::Name;
 use toctou_core::ir::Term;
@@ -86,65 +88,83 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
 
     /// What a value was derived from.
     pub fn deps_of(&self, sym: Sym) -> Deps {
-        let mut out = Deps::default();
-        self.collect_deps(sym, &mut out, 0);
-        out
+        // Most values are plain: nothing is known, and nothing is below them.
+        let mut words = self.scratch.take();
+        words.clear();
+        self.collect_deps(sym, &mut words, 0);
+        let deps = Deps::from_words(&mut words);
+        self.scratch.replace(words);
+        deps
     }
 
-    pub(crate) fn collect_deps(&self, sym: Sym, out: &mut Deps, depth: u32) {
+    fn collect_deps(&self, sym: Sym, out: &mut Vec<u64>, depth: u32) {
+        let begin = out.len();
         if let Some(known) = self.deps.get(&sym) {
-            out.extend(known);
+            out.extend_from_slice(known.words());
         }
         if let Some(inner) = self.below.get(&sym) {
-            out.extend(inner);
+            out.extend_from_slice(inner.words());
         }
         if depth > 12 {
             return;
         }
         match self.cx.syms.kind(sym) {
-            SymKind::Param(i) => out.insert(Dep::on(Source::Param(*i))),
+            SymKind::Param(i) => out.push(Dep::on(Source::Param(*i)).pack()),
             SymKind::Cell(cell) if !self.cx.is_module_cell(*cell) => {
-                out.insert(Dep::on(Source::Cell(self.cx.points_to.number(*cell))));
+                out.push(Dep::on(Source::Cell(self.cx.points_to.number(*cell))).pack());
             }
             SymKind::Field(base, name) => {
-                let mut inner = Deps::default();
-                self.collect_deps(*base, &mut inner, depth + 1);
-                out.extend(&inner.field(*name, &self.cx.words.wrappers));
+                let start = out.len();
+                self.collect_deps(*base, out, depth + 1);
+                if !self.cx.words.wrappers.contains(name) {
+                    for word in &mut out[start..] {
+                        *word = word_of_field(*word, *name);
+                    }
+                }
             }
             // The index chooses the element, the base holds it.
             SymKind::Index(base, _) | SymKind::Element(base) => {
                 self.collect_deps(*base, out, depth + 1);
             }
             kind => {
-                let mut children: smallvec::SmallVec<[Sym; 8]> = smallvec::SmallVec::new();
-                sym::for_each_child(kind, |c| children.push(c));
-                for c in children {
-                    self.collect_deps(c, out, depth + 1);
-                }
+                sym::for_each_child(kind, |c| self.collect_deps(c, out, depth + 1));
             }
+        }
+        // Terms share parts: a long list is mostly repetition.
+        if out.len() - begin > 256 {
+            let mut own = out.split_off(begin);
+            own.sort_unstable();
+            own.dedup();
+            out.append(&mut own);
         }
     }
 
     /// All values are known: conditions are asked anew.
     pub fn settle(&mut self) {
-        self.conditions.get_mut().1.clear();
+        self.conditions.get_mut().clear();
     }
 
     /// What decides whether a block runs.
-    pub fn control_deps(&self, block: u32) -> Deps {
-        let mut out = Deps::default();
+    pub fn control_deps(&self, block: u32) -> Rc<Deps> {
         let mut conditions = self.conditions.borrow_mut();
-        if conditions.0 != self.round {
-            conditions.0 = self.round;
-            conditions.1.clear();
+        let conditions = &mut *conditions;
+        if conditions.round != self.round {
+            conditions.round = self.round;
+            conditions.clear();
         }
+        if let Some(known) = conditions.blocks.get(&block) {
+            return Rc::clone(known);
+        }
+        let mut out = Deps::default();
         for control in self.cfg.controls_of(block).iter() {
             let deps = conditions
-                .1
+                .controls
                 .entry(*control)
                 .or_insert_with(|| self.condition_deps(control.block, control.way));
             out.extend(deps);
         }
+        let out = Rc::new(out);
+        conditions.blocks.insert(block, Rc::clone(&out));
         out
     }
 

@@ -21,7 +21,7 @@ impl PointsTo {
 
     /// How many values could be more things than were followed.
     pub(crate) fn cut_off(&self) -> usize {
-        self.cut.len()
+        self.cut
     }
 
     pub fn objects(&self, node: Node) -> impl Iterator<Item = Obj> + '_ {
@@ -127,7 +127,7 @@ impl PointsTo {
 
     /// A number for a captured variable, and back.
     pub fn number(&self, cell: Cell) -> u32 {
-        self.node(cell.owner, cell.var).0
+        self.base[cell.owner.0 as usize] + cell.var.0
     }
 
     pub fn cell(&self, number: u32) -> Option<Cell> {

@@ -196,7 +196,10 @@ fn longer_chains_stand_first() {
     let models = typescript();
     let lengths: Vec<_> = models.chains().iter().map(|c| c.steps.len()).collect();
     assert!(lengths.is_sorted_by(|a, b| a >= b));
-    assert!(models.knows_module("pg") && !models.knows_module("left-pad"));
+    assert!(models.knows_path("pg", "") && !models.knows_path("left-pad", ""));
+    assert!(models.knows_path("pg", "Pool") && !models.knows_path("pg", "Pool#nothing"));
+    // Any field of a Prisma client is a table.
+    assert!(models.knows_path("@prisma/client", "PrismaClient#user"));
 }
 
 const HEAD: &str = "id = \"mine\"\nlanguages = [\"typescript\"]\nmodules = [\"pg\"]\n";
@@ -217,7 +220,7 @@ fn another_languages_file_is_checked_and_not_used() {
     let mut models = Models::empty("python");
     let text = format!("{HEAD}[[call]]\nnames = [\"f\"]\n");
     models.add("mine.toml", &text).expect("loads");
-    assert!(!models.knows_module("pg"));
+    assert!(!models.knows_path("pg", ""));
 }
 
 #[test]
