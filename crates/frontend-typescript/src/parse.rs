@@ -1,5 +1,7 @@
 //! From text to tree, on a stack that is large enough.
 
+use std::cell::Cell;
+
 use oxc_allocator::Allocator;
 use oxc_ast::ast::Program;
 use oxc_parser::{ParseOptions, Parser, ParserReturn};
@@ -68,10 +70,27 @@ fn guarded(job: Job<'_>) -> Result<Lowered, LowerError> {
     std::panic::catch_unwind(|| lower_here(job)).unwrap_or_else(|_| Err(broken()))
 }
 
+thread_local! {
+    /// One file's tree is thrown away as a whole: its memory serves the next.
+    static ARENA: Cell<Option<Allocator>> = const { Cell::new(None) };
+}
+
+/// More than this is given back: one huge file must not cost memory for ever.
+const MAX_KEPT: usize = 64 << 20;
+
 fn lower_here(job: Job<'_>) -> Result<Lowered, LowerError> {
+    let mut allocator = ARENA.take().unwrap_or_default();
+    let lowered = lower_in(&allocator, job);
+    if allocator.capacity() <= MAX_KEPT {
+        allocator.reset();
+        ARENA.set(Some(allocator));
+    }
+    lowered
+}
+
+fn lower_in(allocator: &Allocator, job: Job<'_>) -> Result<Lowered, LowerError> {
     let Job { path, text, .. } = job;
-    let allocator = Allocator::default();
-    let parsed = parse(&allocator, path, text)?;
+    let parsed = parse(allocator, path, text)?;
     let mut warnings: Vec<String> = parsed
         .diagnostics
         .iter()
