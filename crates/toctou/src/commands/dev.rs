@@ -113,6 +113,46 @@ fn rule_index() -> String {
             id = rule.id,
         );
     }
+    out + &coverage()
+}
+
+/// Which rule is shown in which language, by an example that the tests run.
+fn coverage() -> String {
+    const LANGUAGES: &[(&str, &str)] = &[
+        ("ts", "TypeScript"),
+        ("py", "Python"),
+        ("go", "Go"),
+        ("rs", "Rust"),
+    ];
+    let mut out = String::from(
+        "\n## Languages\n\nA number says how many examples of the rule, in that language, are on its page: \
+         bad ones that must be reported and good ones that must not, both run by the tests. \
+         A dash says that there is no bad one: either the language cannot have the race, or nobody has shown yet \
+         that it is found there.\n\n| rule |",
+    );
+    for (_, label) in LANGUAGES {
+        let _ = write!(out, " {label} |");
+    }
+    out += "\n|---|";
+    out += &"---|".repeat(LANGUAGES.len());
+    out.push('\n');
+    for rule in registry::all() {
+        let _ = write!(out, "| {} |", rule.id);
+        for (tag, _) in LANGUAGES {
+            let blocks = |verdict: &str| {
+                let fence = format!("```{tag} {verdict}");
+                rule.page
+                    .lines()
+                    .filter(|line| line.starts_with(&fence))
+                    .count()
+            };
+            let _ = match (blocks("bad"), blocks("good")) {
+                (0, _) => write!(out, " – |"),
+                (bad, good) => write!(out, " {bad} + {good} |"),
+            };
+        }
+        out.push('\n');
+    }
     out
 }
 
