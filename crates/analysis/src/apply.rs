@@ -423,6 +423,9 @@ impl Interp<'_, '_, '_> {
         if kind == ResourceKind::Row {
             return self.row_effect(effect, view, key, duck);
         }
+        if e.relinks {
+            self.cx.relinkers.insert(self.id);
+        }
         let entry = effect.entry.as_ref().and_then(|p| self.place(p, view));
         let loc = match (kind, entry) {
             (ResourceKind::Memory, Some(entry)) => {
@@ -477,6 +480,7 @@ impl Interp<'_, '_, '_> {
         if let Some(v) = value {
             event.data = self.deps_of(v);
             event.constant = self.is_constant(v);
+            event.puts_back = kind == ResourceKind::Memory && v == loc.key;
         }
         event.idempotent = effect.idempotency.iter().any(|p| self.is_given(p, view));
         if kind == ResourceKind::File && act == Act::Write {
@@ -502,6 +506,10 @@ impl Interp<'_, '_, '_> {
     fn rename(&mut self, from: Loc, effect: &EffectRule, view: &CallView<'_>) -> Option<u32> {
         let to = effect.value.as_ref().and_then(|p| self.place(p, view))?;
         let source_deps = self.written_to(from.key);
+        // A folder that is moved brings its links along. A file that was written here does not.
+        if !self.file_data.contains_key(&from.key) && from.kind == ResourceKind::File {
+            self.cx.relinkers.insert(self.id);
+        }
         if self.is_visible(from) {
             let mut event = self.event(Act::Delete, from);
             event.key_deps = self.deps_of(from.key);

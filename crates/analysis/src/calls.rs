@@ -427,6 +427,8 @@ impl<'a> Interp<'_, 'a, '_> {
         }
         let mut result = match summary.ret {
             Some(ret) => self.rewrite_ret(ret, &mut inst),
+            // A promise of nothing is something.
+            None if callee.is_async => self.cx.syms.unknown(site),
             None => self.cx.syms.null(),
         };
         result = self.normalised_once(f, result);

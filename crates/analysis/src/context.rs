@@ -97,6 +97,8 @@ pub struct Context<'a, 'm> {
     /// Fields and variables whose entries somebody sets.
     pub indexed_fields: FxHashSet<Name>,
     pub indexed_cells: FxHashSet<Cell>,
+    /// Functions after which a path can lead elsewhere.
+    pub relinkers: FxHashSet<FuncId>,
     /// Variables that another function than their own sets.
     pub mutable_cells: FxHashSet<Cell>,
     /// Captured variables that hold a parameter, and which.
@@ -195,6 +197,7 @@ impl<'a, 'm> Context<'a, 'm> {
             counted_fields: FxHashSet::default(),
             indexed_fields: FxHashSet::default(),
             indexed_cells: FxHashSet::default(),
+            relinkers: FxHashSet::default(),
             mutable_cells: FxHashSet::default(),
             param_cells: FxHashMap::default(),
             stores: FxHashMap::default(),

@@ -414,6 +414,8 @@ pub struct Event {
     pub constant: bool,
     /// What is written was in shared memory already.
     pub copies: bool,
+    /// What is written is what was read from this very place.
+    pub puts_back: bool,
     /// All of a collection is gone through.
     pub collection: bool,
     /// Not visible outside this function.
@@ -478,6 +480,9 @@ pub struct Window {
     /// The call that contains it was not waited for.
     pub detached: bool,
     pub write_in_handler: bool,
+    /// An object is put back where it was taken from, or a failure restores
+    /// what was there: nothing is lost unless somebody replaced it meanwhile.
+    pub puts_back: bool,
     /// The write happens where the check said yes (`true`) or no (`false`).
     pub positive: Option<bool>,
     pub id: Site,

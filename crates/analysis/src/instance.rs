@@ -68,6 +68,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 constant: e.constant,
                 collection: e.collection,
                 copies: e.copies,
+                puts_back: e.puts_back,
                 local: false,
                 site: sym::through(e.site, inst.site),
                 idempotent: e.idempotent,

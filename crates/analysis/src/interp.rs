@@ -678,6 +678,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             constant: false,
             collection: false,
             copies: false,
+            puts_back: false,
             local: false,
             site: self.site(),
             idempotent: false,

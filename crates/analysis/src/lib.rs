@@ -17,6 +17,7 @@ mod entries;
 mod held;
 mod instance;
 mod interp;
+mod latch;
 mod library;
 mod linkage;
 mod lock_models;

@@ -135,8 +135,11 @@ impl Interp<'_, '_, '_> {
                 }
             }
         }
-        let insert = write.row.as_ref().is_some_and(|r| r.insert);
-        common == 0 && insert && read.row.as_ref().is_some_and(|r| r.aggregate)
+        // Rows were counted by a column: one more is inserted, or moved among them.
+        let joins = write.row.as_ref().is_some_and(|row| {
+            row.insert || a.iter().any(|(column, _)| self.has_column(&row.columns, *column))
+        });
+        common == 0 && joins && read.row.as_ref().is_some_and(|r| r.aggregate)
     }
 
     /// The statement itself makes sure that what was read still holds.
@@ -188,7 +191,8 @@ impl Interp<'_, '_, '_> {
             return true;
         }
         // That a row exists is not a race with changing it: nothing is changed if it is gone.
-        let existence = real.is_empty() && !data;
+        let counted = read.row.as_ref().is_some_and(|r| r.aggregate);
+        let existence = real.is_empty() && !data && !counted;
         if existence && !row.insert {
             let consumes = write.act == Act::Delete && !row.returning && !row.looked_at;
             return !consumes;

@@ -96,6 +96,9 @@ pub struct ReachedWindow {
     pub duck: bool,
     pub detached: bool,
     pub write_in_handler: bool,
+    pub puts_back: bool,
+    /// The same server changes what paths lead to: it makes links, moves, runs commands.
+    pub relinked: bool,
     /// The write happens where the check said yes (`true`) or no (`false`).
     pub write_positive: Option<bool>,
     pub reached_by: Vec<Reach>,
@@ -185,7 +188,16 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
         }
     }
     let servers = server_modules(&cx, &roots);
+    let group = module_groups(cx.program);
+    let group_of = |f: FuncId| group[cx.program.function_module[f.0 as usize].0 as usize];
+    let relinked: FxHashSet<u32> = cx
+        .relinkers
+        .iter()
+        .filter(|f| cx.program.file_of(**f).role == FileRole::Product)
+        .map(|f| group_of(*f))
+        .collect();
     for w in &mut windows {
+        w.relinked = relinked.contains(&group_of(w.meet));
         w.in_server = servers[cx.program.function_module[w.meet.0 as usize].0 as usize];
         w.reached_by.sort();
         w.reached_by
@@ -637,6 +649,8 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         duck: w.duck,
         detached: w.detached,
         write_in_handler: w.write_in_handler,
+        puts_back: w.puts_back,
+        relinked: false,
         write_positive: w.positive,
         role: cx.program.file_of(w.meet).role,
         reached_by: vec![reach],

@@ -23,6 +23,16 @@ impl Interp<'_, '_, '_> {
     /// All ways from a read to a write that do not pass the read again, a
     /// second look at the same thing, or a claim of it.
     pub(crate) fn walk(&self, r: usize, w: usize) -> Walk {
+        self.walk_past(r, w, |_| false)
+    }
+
+    /// Is the write made before anybody else can run, on every way from the read?
+    pub(crate) fn is_at_once(&self, r: usize, w: usize) -> bool {
+        let walk = self.walk_past(r, w, |_| true);
+        walk.reached && !walk.yielded
+    }
+
+    fn walk_past(&self, r: usize, w: usize, passed: impl Fn(&Event) -> bool) -> Walk {
         let (read, write) = (&self.events[r], &self.events[w]);
         let mut result = Walk {
             reached: false,
@@ -40,7 +50,7 @@ impl Interp<'_, '_, '_> {
             .iter()
             .any(|d| !d.implicit && d.source == crate::effect::Source::Event(r as u32));
         for (i, e) in self.events.iter().enumerate() {
-            if i == r || i == w || e.at == write.at || e.at == read.at {
+            if i == r || i == w || e.at == write.at || e.at == read.at || passed(e) {
                 continue;
             }
             let trusted = if data {

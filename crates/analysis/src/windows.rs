@@ -12,6 +12,7 @@ use toctou_models::Mode;
 use crate::effect::{Act, Deps, Event, Window};
 use crate::held::{Held, MAX_ACQUIRES};
 use crate::interp::{Interp, MAX_WINDOWS};
+use crate::latch::Latch;
 use crate::summary::Summary;
 use crate::sym::{self, SymKind};
 
@@ -24,8 +25,9 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     interp.flag_locks();
     let held = Held::new(&interp);
     let mut windows: Vec<Rc<Window>> = Vec::new();
-    interp.own_windows(&held, &mut windows);
-    interp.inner_windows(&held, &mut windows);
+    let latches = interp.latches();
+    interp.own_windows(&held, &latches, &mut windows);
+    interp.inner_windows(&held, &latches, &mut windows);
     let mut windows = distinct(windows);
     // Open ones first: if there are too many, those that are atomic by accident go.
     windows.sort_by_key(|w| !(w.in_process || w.cross_process));
@@ -58,7 +60,7 @@ impl Interp<'_, '_, '_> {
         out
     }
 
-    pub(crate) fn own_windows(&self, held: &Held, out: &mut Vec<Rc<Window>>) {
+    pub(crate) fn own_windows(&self, held: &Held, latches: &[Latch], out: &mut Vec<Rc<Window>>) {
         for (w, write) in self.events.iter().enumerate() {
             if out.len() >= MAX_WINDOWS {
                 return;
@@ -152,7 +154,9 @@ impl Interp<'_, '_, '_> {
                         window.in_process &= !once;
                         window.through_memory = true;
                     }
-                    if !self.is_open(&window) {
+                    if !self.is_open(&window)
+                        || self.is_latched(latches, write.at, write.loc, Some(r as usize))
+                    {
                         continue;
                     }
                     out.push(Rc::new(window));
@@ -242,6 +246,7 @@ impl Interp<'_, '_, '_> {
             read.loc.kind,
             ResourceKind::File | ResourceKind::Row | ResourceKind::Kv
         );
+        let write_in_handler = write.in_handler || self.is_handler_block(write.at.block);
         let mut window = Window {
             // A snapshot races on what it was taken of.
             loc: if snapshot { read.loc } else { write.loc },
@@ -274,7 +279,10 @@ impl Interp<'_, '_, '_> {
             path: None,
             label: self.label(write.at.block),
             detached: false,
-            write_in_handler: write.in_handler || self.is_handler_block(write.at.block),
+            write_in_handler,
+            puts_back: write.puts_back
+                && (write_in_handler
+                    || matches!(self.cx.syms.kind(write.loc.key), SymKind::Index(..))),
             positive: self.polarity(r, write),
             id: sym::through(read.site, write.site),
         };
@@ -349,7 +357,12 @@ impl Interp<'_, '_, '_> {
     }
 
     /// Windows of callees, with the locks that are held here.
-    pub(crate) fn inner_windows(&mut self, held: &Held, out: &mut Vec<Rc<Window>>) {
+    pub(crate) fn inner_windows(
+        &mut self,
+        held: &Held,
+        latches: &[Latch],
+        out: &mut Vec<Rc<Window>>,
+    ) {
         let inner = std::mem::take(&mut self.windows);
         for w in inner {
             let mut window = w.window;
@@ -364,7 +377,7 @@ impl Interp<'_, '_, '_> {
             for lock in &w.locks {
                 self.protect(&mut window, lock);
             }
-            if !self.is_open(&window) {
+            if !self.is_open(&window) || self.is_latched(latches, w.at, window.loc, None) {
                 continue;
             }
             if let Some(label) = self.label(w.at.block) {

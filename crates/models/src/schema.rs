@@ -194,6 +194,10 @@ pub struct Effect {
     /// first one's place, or mixes the two up.
     #[serde(default)]
     pub takes_over: bool,
+    /// Afterwards a path can lead elsewhere: links are made or brought along,
+    /// or a command is run that can make some.
+    #[serde(default)]
+    pub relinks: bool,
     /// The effect happens only if all of these hold.
     #[serde(default)]
     pub when: Vec<When>,

@@ -778,3 +778,107 @@ export async function page(address: string): Promise<string> {
 "#,
     );
 }
+
+#[test]
+fn safe_memoised_promise_whose_work_checks_for_itself() {
+    safe(
+        &[],
+        r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { load, connect } from "./model.js";
+class Embedder {
+  private model: any = null;
+  private ready: Promise<void> | null = null;
+  private table: any = null;
+  private opening: Promise<void> | null = null;
+  private calls: number[] = [];
+  async initialize() {
+    if (this.model) return;
+    this.calls.push(1);
+    this.model = await load("small");
+    this.model.tokenizer = clamp(this.model.tokenizer);
+  }
+  async ensure() {
+    if (this.model) return;
+    if (this.ready !== null) {
+      await this.ready;
+      return;
+    }
+    this.ready = this.initialize().catch((error) => {
+      this.ready = null;
+      throw error;
+    });
+    await this.ready;
+  }
+  async open() {
+    if (this.opening !== null) return this.opening;
+    if (this.table) return;
+    this.opening = (async () => {
+      this.calls.push(2);
+      this.table = await connect("vectors");
+    })();
+    try {
+      await this.opening;
+    } finally {
+      this.opening = null;
+    }
+  }
+}
+function clamp(tokenizer: any) {
+  return (text: string) => tokenizer(text.slice(0, 100));
+}
+const embedder = new Embedder();
+const server = new McpServer({ name: "embed", version: "1.0.0" });
+server.registerTool("embed", {}, async () => {
+  await embedder.ensure();
+  await embedder.open();
+  return { content: [] };
+});
+"#,
+    );
+}
+
+#[test]
+fn safe_failure_that_restores_what_was_there() {
+    safe(
+        &[],
+        r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { load } from "./config.js";
+let servers: Record<string, string> = {};
+async function reload() {
+  const previous = servers;
+  try {
+    servers = await load();
+  } catch {
+    servers = previous;
+  }
+}
+const server = new McpServer({ name: "config", version: "1.0.0" });
+server.registerTool("list", {}, async () => {
+  await reload();
+  return { content: [{ type: "text", text: Object.keys(servers).join() }] };
+});
+"#,
+    );
+}
+
+#[test]
+fn dangerous_rows_counted_then_one_moved_among_them() {
+    dangerous(
+        "regular",
+        &["non-atomic-rate-limit", "db-check-then-write", "db-lost-update"],
+        &[],
+        r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import Database from "better-sqlite3";
+import { z } from "zod";
+const db = new Database("board.db");
+const server = new McpServer({ name: "board", version: "1.0.0" });
+const schema = { task: z.string(), column: z.string() };
+server.registerTool("move_task", { inputSchema: schema }, async ({ task, column }) => {
+  const { count } = db.prepare("SELECT COUNT(*) AS count FROM tasks WHERE column_id = ?").get(column) as any;
+  if (count >= 3) throw new Error("the column's limit is reached");
+  db.prepare("UPDATE tasks SET column_id = ? WHERE id = ?").run(column, task);
+  return { content: [] };
+});
+"#,
+    );
+}

@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 
+use rustc_hash::FxHashSet;
 use toctou_core::finding::{EntryKind, ResourceKind};
 use toctou_core::ir::{Callee, FuncId, Function, Op};
 use toctou_core::{FileRole, Span};
@@ -71,12 +72,22 @@ pub fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
     let near = up(cx, &callers, &costly, &bounded);
     let far = up(cx, &callers, &cheap, &bounded);
     let group = crate::reach::module_groups(cx.program);
+    let group_of = |cx: &Context<'_, '_>, f: FuncId| {
+        group[cx.program.function_module[f.0 as usize].0 as usize]
+    };
+    // Over stdio the only client is the user's own; over HTTP strangers share the machine.
+    let over_http: FxHashSet<u32> = cx
+        .entries
+        .iter()
+        .filter(|e| e.kind == EntryKind::Route)
+        .map(|e| group_of(cx, e.func))
+        .collect();
     let mut found: Vec<(u32, bool, FuncId, Span, Cost)> = Vec::new();
     for i in tools {
         let e = &cx.entries[i];
-        let g = group[cx.program.function_module[e.func.0 as usize].0 as usize];
+        let g = group_of(cx, e.func);
         if let Some(cost) = near[e.handler.0 as usize] {
-            found.push((g, false, e.func, e.span, cost));
+            found.push((g, !over_http.contains(&g), e.func, e.span, cost));
         } else if let Some(cost) = far[e.handler.0 as usize] {
             found.push((g, true, e.func, e.span, cost));
         }

@@ -174,13 +174,21 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             event.data = data.clone();
             event.constant = self.is_constant(value);
             event.copies = self.cx.may_be_shared(value) && !self.is_param(self.cx.syms.root(value));
-            event.idempotent = matches!(
-                self.cx.syms.kind(value),
-                SymKind::Bool(false) | SymKind::Null
-            );
+            event.puts_back = self.place_of(value) == place;
+            event.idempotent = self.is_empty_value(value);
             self.push(event);
         }
         self.taint(place, &data);
+    }
+
+    /// `null`, `false`, `0`, `""`: what a place holds when it holds nothing.
+    pub(crate) fn is_empty_value(&self, value: Sym) -> bool {
+        match self.cx.syms.kind(value) {
+            SymKind::Bool(false) | SymKind::Null => true,
+            SymKind::Num(n) => self.cx.names.text(*n) == "0",
+            SymKind::Str(n) => self.cx.names.text(*n).is_empty(),
+            _ => false,
+        }
     }
 
     /// What was put into parts of a place.

@@ -91,18 +91,20 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         // Most values are plain: nothing is known, and nothing is below them.
         let mut words = self.scratch.take();
         words.clear();
-        self.collect_deps(sym, &mut words, 0);
+        self.collect_deps(sym, &mut words, true, 0);
         let deps = Deps::from_words(&mut words);
         self.scratch.replace(words);
         deps
     }
 
-    fn collect_deps(&self, sym: Sym, out: &mut Vec<u64>, depth: u32) {
+    /// `whole`: the value with all its parts, not only where it came from. Of
+    /// `a.b`, what was put into other parts of `a` says nothing.
+    fn collect_deps(&self, sym: Sym, out: &mut Vec<u64>, whole: bool, depth: u32) {
         let begin = out.len();
         if let Some(known) = self.deps.get(&sym) {
             out.extend_from_slice(known.words());
         }
-        if let Some(inner) = self.below.get(&sym) {
+        if let Some(inner) = self.below.get(&sym).filter(|_| whole) {
             out.extend_from_slice(inner.words());
         }
         if depth > 12 {
@@ -115,7 +117,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             SymKind::Field(base, name) => {
                 let start = out.len();
-                self.collect_deps(*base, out, depth + 1);
+                self.collect_deps(*base, out, false, depth + 1);
                 if !self.cx.words.wrappers.contains(name) {
                     for word in &mut out[start..] {
                         *word = word_of_field(*word, *name);
@@ -124,10 +126,10 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             // The index chooses the element, the base holds it.
             SymKind::Index(base, _) | SymKind::Element(base) => {
-                self.collect_deps(*base, out, depth + 1);
+                self.collect_deps(*base, out, true, depth + 1);
             }
             kind => {
-                sym::for_each_child(kind, |c| self.collect_deps(c, out, depth + 1));
+                sym::for_each_child(kind, |c| self.collect_deps(c, out, true, depth + 1));
             }
         }
         // Terms share parts: a long list is mostly repetition.

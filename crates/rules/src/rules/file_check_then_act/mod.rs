@@ -41,7 +41,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     let overwrites = w.write_positive == Some(true);
     let default = w.constant;
     let cleans_up = w.write_in_handler && w.write_positive != Some(false);
-    Some(if case.deletes() || overwrites || default || cleans_up {
+    Some(if case.deletes() || overwrites || default || cleans_up || case.is_distant_decision() {
         verdict.persona(Persona::Pedantic)
     } else {
         verdict

@@ -30,9 +30,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         case.key(),
         lock.key
     );
-    Some(Verdict::new(
+    let verdict = Verdict::new(
         message,
         "take the lock once, before the read, and give it back after the write",
         "A writes back what it read before B's change: B's change is lost",
-    ))
+    );
+    Some(if case.is_distant_decision() { verdict.persona(Persona::Pedantic) } else { verdict })
 }

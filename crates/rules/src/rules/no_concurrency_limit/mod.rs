@@ -29,6 +29,7 @@ pub(crate) fn of_defect(program: &Program, defect: &Defect) -> Option<Verdict> {
         "all of them run at once",
     );
     // Nearly every server calls others over HTTP; those bound their callers themselves.
+    // And a server that only its user talks to is bounded by the user.
     Some(if defect.duck {
         verdict.persona(Persona::Pedantic)
     } else {

@@ -40,6 +40,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         "open the file first and check what was opened, or create with `wx` and replace by rename, which do not follow links",
         "A acts on what B's link points at, outside of what was allowed",
     );
-    // Reading by a swapped link leaks; it takes somebody who can already write there.
-    Some(if reads { verdict.persona(Persona::Pedantic) } else { verdict })
+    // Reading by a swapped link leaks. Where the server's own tools cannot change what
+    // a path leads to, it takes another program that can already write there.
+    Some(if reads || !w.relinked { verdict.persona(Persona::Pedantic) } else { verdict })
 }

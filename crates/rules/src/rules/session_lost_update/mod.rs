@@ -30,11 +30,14 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
             "`{}` is read, the call gives way, and a value made from it is written back: what another call put there meanwhile is lost",
             case.key()
         );
-        return Some(Verdict::new(
+        let verdict = Verdict::new(
             message,
             "read it again after the last `await` before writing, or hold a mutex from the read to the write",
             "B's change is lost",
-        ));
+        );
+        // Other calls change the same object in place: only one that replaced or
+        // removed it is overwritten.
+        return Some(if w.puts_back { verdict.persona(Persona::Pedantic) } else { verdict });
     }
     let message = format!(
         "`{}` is read and written back with no `await` between: atomic in one process, until somebody adds one",
