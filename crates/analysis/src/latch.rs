@@ -84,7 +84,13 @@ impl Interp<'_, '_, '_> {
     }
 
     /// Is what happens to a place in memory at `at` behind a latch?
-    pub(crate) fn is_latched(&self, latches: &[Latch], at: Pos, loc: Loc, read: Option<usize>) -> bool {
+    pub(crate) fn is_latched(
+        &self,
+        latches: &[Latch],
+        at: Pos,
+        loc: Loc,
+        read: Option<usize>,
+    ) -> bool {
         latches.iter().any(|latch| {
             let fill = self.events[latch.event].at;
             let same_statement = at.block == fill.block && at.inst <= fill.inst;

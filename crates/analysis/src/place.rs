@@ -137,7 +137,9 @@ impl Interp<'_, '_, '_> {
         }
         // Rows were counted by a column: one more is inserted, or moved among them.
         let joins = write.row.as_ref().is_some_and(|row| {
-            row.insert || a.iter().any(|(column, _)| self.has_column(&row.columns, *column))
+            row.insert
+                || a.iter()
+                    .any(|(column, _)| self.has_column(&row.columns, *column))
         });
         common == 0 && joins && read.row.as_ref().is_some_and(|r| r.aggregate)
     }

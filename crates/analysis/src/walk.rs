@@ -65,7 +65,12 @@ impl Interp<'_, '_, '_> {
             if e.act.is_read() && e.loc == read.loc && trusted {
                 stops.insert(e.at);
             }
-            if e.act == Act::Open {
+            // What is opened below, after a check there, is a window there.
+            let checked_below = e.call.is_some()
+                && e.ctrl
+                    .events()
+                    .any(|(c, _)| self.events[c as usize].loc.kind == ResourceKind::Memory);
+            if e.act == Act::Open && !checked_below {
                 others.insert(e.at);
             }
             if e.act.is_write() {

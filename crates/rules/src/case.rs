@@ -149,11 +149,11 @@ impl Case<'_> {
             .any(|r| !matches!(r.kind, EntryKind::Startup | EntryKind::Export))
     }
 
-    /// A content that was read far below decides about a write far below, which
-    /// takes nothing from it ("not logged in: log in, and store the token").
+    /// What was seen far below decides about a write far below, which takes
+    /// nothing from it ("not logged in: log in, and store the token").
     pub fn is_distant_decision(&self) -> bool {
         let w = self.w;
-        !w.data && !w.keyed && w.read_act == Act::Read && w.read.len() > 2 && w.write.len() > 2
+        !w.data && !w.keyed && w.read.len() > 2 && w.write.len() > 2
     }
 
     /// An atomic step of the store after a separate test: the value is right, the test is not.

@@ -865,7 +865,11 @@ server.registerTool("list", {}, async () => {
 fn dangerous_rows_counted_then_one_moved_among_them() {
     dangerous(
         "regular",
-        &["non-atomic-rate-limit", "db-check-then-write", "db-lost-update"],
+        &[
+            "non-atomic-rate-limit",
+            "db-check-then-write",
+            "db-lost-update",
+        ],
         &[],
         r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import Database from "better-sqlite3";
@@ -875,7 +879,7 @@ const server = new McpServer({ name: "board", version: "1.0.0" });
 const schema = { task: z.string(), column: z.string() };
 server.registerTool("move_task", { inputSchema: schema }, async ({ task, column }) => {
   const { count } = db.prepare("SELECT COUNT(*) AS count FROM tasks WHERE column_id = ?").get(column) as any;
-  if (count >= 3) throw new Error("the column's limit is reached");
+  if (count >= 3) throw new Error("column limit reached");
   db.prepare("UPDATE tasks SET column_id = ? WHERE id = ?").run(column, task);
   return { content: [] };
 });

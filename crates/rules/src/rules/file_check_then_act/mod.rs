@@ -40,8 +40,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     // where nothing was, seldom hurt anybody.
     let overwrites = w.write_positive == Some(true);
     let default = w.constant;
+    // That there is no file, though, is what a first write is for, wherever it stands.
+    let distant = w.read_act == Act::Read && case.is_distant_decision();
     let cleans_up = w.write_in_handler && w.write_positive != Some(false);
-    Some(if case.deletes() || overwrites || default || cleans_up || case.is_distant_decision() {
+    Some(if case.deletes() || overwrites || default || cleans_up || distant {
         verdict.persona(Persona::Pedantic)
     } else {
         verdict
