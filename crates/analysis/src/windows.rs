@@ -42,7 +42,7 @@ impl Interp<'_, '_, '_> {
         let mut out = Vec::with_capacity(self.events.len());
         for e in &self.events {
             let stored = matches!(e.loc.kind, ResourceKind::File | ResourceKind::Row);
-            let asked = e.act.is_write() || e.act == Act::Read && stored;
+            let asked = e.act.is_write() || e.act == Act::Open || e.act == Act::Read && stored;
             if !asked {
                 out.push(Deps::default());
                 continue;

@@ -886,3 +886,36 @@ server.registerTool("move_task", { inputSchema: schema }, async ({ task, column 
 "#,
     );
 }
+
+/// The connection below has a window of its own; what is found out through it
+/// and kept is found out twice, at worst.
+#[test]
+fn dangerous_connection_below_a_harmless_cache() {
+    let source = r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { ImapFlow } from "imapflow";
+import { detect } from "./detect.js";
+import { z } from "zod";
+const clients = new Map<string, any>();
+async function client(name: string) {
+  const existing = clients.get(name);
+  if (existing?.usable) return existing;
+  const fresh = new ImapFlow({ host: name });
+  await fresh.connect();
+  clients.set(name, fresh);
+  return fresh;
+}
+const kinds = new Map<string, string>();
+async function kind(name: string) {
+  const known = kinds.get(name);
+  if (known) return known;
+  const found = await detect(await client(name));
+  kinds.set(name, found);
+  return found;
+}
+const server = new McpServer({ name: "mail", version: "1.0.0" });
+server.registerTool("label", { inputSchema: { name: z.string() } }, async ({ name }) => {
+  return { content: [{ type: "text", text: await kind(name) }] };
+});
+"#;
+    assert_eq!(scan(source, "regular"), ["memory-check-then-act"]);
+}

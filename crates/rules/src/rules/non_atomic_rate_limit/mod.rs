@@ -27,7 +27,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     if case.is(ResourceKind::File) || !case.is_open() || case.deletes() {
         return None;
     }
-    let counts = w.data || case.is_atomic_step();
+    // Rows that are counted are raised by one more row.
+    let rows = w.compared && w.read_row.as_ref().is_some_and(|r| r.aggregate);
+    let counts = w.data || case.is_atomic_step() || rows;
     // A count that is only carried on, with nothing decided by it, is no limit.
     if !counts || !w.tested {
         return None;
