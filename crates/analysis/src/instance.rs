@@ -113,7 +113,9 @@ impl<'a> Interp<'_, 'a, '_> {
     /// Can anybody but this activation see the place?
     pub fn is_visible(&self, loc: Loc) -> bool {
         match loc.kind {
-            ResourceKind::Memory => self.cx.may_be_shared(loc.key),
+            ResourceKind::Memory => {
+                self.cx.may_be_shared(loc.key) && !self.cx.syms.is_of_fresh_entry(loc.key)
+            }
             ResourceKind::File => {
                 !self.cx.syms.is_fresh(loc.key)
                     && !matches!(self.cx.syms.kind(loc.key), SymKind::Null | SymKind::New(..))

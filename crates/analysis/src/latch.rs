@@ -77,6 +77,16 @@ impl Interp<'_, '_, '_> {
             })
     }
 
+    /// Parts of one object, or variables of one scope.
+    fn is_beside(&self, a: Sym, b: Sym) -> bool {
+        match (self.cx.syms.kind(a), self.cx.syms.kind(b)) {
+            (SymKind::Cell(a) | SymKind::VarLoc(a), SymKind::Cell(b) | SymKind::VarLoc(b)) => {
+                a.owner == b.owner
+            }
+            _ => a == b,
+        }
+    }
+
     fn is_value_of(&self, value: Sym, place: Sym) -> bool {
         value == place
             || matches!((self.cx.syms.kind(value), self.cx.syms.kind(place)),
@@ -101,7 +111,7 @@ impl Interp<'_, '_, '_> {
                     || !latch.cleared && seen != fill && self.cfg.dominates(fill.block, seen.block)
             });
             loc.kind == ResourceKind::Memory
-                && self.cx.syms.root(loc.key) == latch.root
+                && self.is_beside(self.cx.syms.root(loc.key), latch.root)
                 && (same_statement || behind && !latch.cleared)
                 && in_time
         })

@@ -33,18 +33,15 @@ impl Interp<'_, '_, '_> {
     }
 
     /// Does the call that contains the write look for itself, before it writes?
-    pub(crate) fn looks_again(&self, read: &Event, w: usize) -> bool {
+    /// With `data`, does it make the new value from what it sees then?
+    pub(crate) fn looks_again(&self, read: &Event, w: usize, data: bool) -> bool {
         let write = &self.events[w];
         write.call.is_some()
             && self.events.iter().enumerate().any(|(i, e)| {
                 e.call == write.call
                     && e.act.is_read()
                     && e.loc == read.loc
-                    && write
-                        .data
-                        .events()
-                        .chain(write.ctrl.events())
-                        .any(|(d, _)| d as usize == i)
+                    && (write.data.has_event(i as u32) || !data && write.ctrl.has_event(i as u32))
             })
     }
 

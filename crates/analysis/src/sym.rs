@@ -105,6 +105,20 @@ impl Syms {
         &self.kinds[sym.0 as usize]
     }
 
+    /// A part of an entry whose key this call has made for itself.
+    pub fn is_of_fresh_entry(&self, place: Sym) -> bool {
+        let mut at = place;
+        loop {
+            match *self.kind(at) {
+                SymKind::Index(_, key) if self.is_fresh(key) => return true,
+                SymKind::Index(base, _) | SymKind::Field(base, _) | SymKind::Element(base) => {
+                    at = base;
+                }
+                _ => return false,
+            }
+        }
+    }
+
     /// Does the term mention a value that is another one every time?
     pub fn is_fresh(&self, sym: Sym) -> bool {
         self.info[sym.0 as usize].fresh

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashSet;
 use toctou_core::Span;
 use toctou_core::finding::ResourceKind;
-use toctou_models::Mode;
 
 use crate::effect::{Act, Event, Pos};
 use crate::interp::Interp;
@@ -172,7 +171,8 @@ impl Interp<'_, '_, '_> {
 /// Would doing this twice be more than waste?
 pub(crate) fn hurts_twice(e: &Event) -> bool {
     match e.loc.kind {
-        ResourceKind::Memory => e.mode != Mode::Blind || e.act == Act::Append,
+        // A number that was raised twice (hits, failures) says that it was done twice.
+        ResourceKind::Memory => e.act == Act::Append,
         ResourceKind::External => e.act == Act::Send,
         _ => true,
     }

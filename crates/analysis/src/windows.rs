@@ -218,7 +218,8 @@ impl Interp<'_, '_, '_> {
                 }
             }
         }
-        if !data && self.looks_again(read, w) {
+        let fresh_memory = read.loc.kind == ResourceKind::Memory;
+        if (!data || fresh_memory) && self.looks_again(read, w, data) {
             return None;
         }
         // Waiting for what another call has begun, and keeping it, is the cure.
