@@ -6,7 +6,7 @@
 mod blind_update;
 mod broken_lock;
 mod close_race;
-mod code;
+pub(crate) mod code;
 mod flow;
 mod leases;
 mod lock_table;

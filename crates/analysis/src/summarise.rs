@@ -28,7 +28,9 @@ impl Interp<'_, '_, '_> {
             ..Summary::default()
         };
         let id = self.id;
+        let normal = crate::checks::code::without_failure(self.function);
         for e in &mut self.events {
+            e.in_handler |= !normal[e.at.block as usize];
             let (before, after) = first_yield.around(e.at);
             e.yields_before |= before;
             e.yields_after |= after;

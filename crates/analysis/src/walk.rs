@@ -172,7 +172,7 @@ impl Interp<'_, '_, '_> {
 pub(crate) fn hurts_twice(e: &Event) -> bool {
     match e.loc.kind {
         // A number that was raised twice (hits, failures) says that it was done twice.
-        ResourceKind::Memory => e.act == Act::Append,
+        ResourceKind::Memory => e.act == Act::Append && !e.in_handler,
         ResourceKind::External => e.act == Act::Send,
         _ => true,
     }

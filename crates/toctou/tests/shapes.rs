@@ -919,3 +919,105 @@ server.registerTool("label", { inputSchema: { name: z.string() } }, async ({ nam
 "#;
     assert_eq!(scan(source, "regular"), ["memory-check-then-act"]);
 }
+
+#[test]
+fn safe_entry_under_a_key_that_the_call_has_made() {
+    safe(
+        &[],
+        r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { randomUUID } from "node:crypto";
+import { run } from "./steps.js";
+import { z } from "zod";
+const open = new Map<string, { status: string; steps: string[] }>();
+function begin() {
+  const id = randomUUID();
+  open.set(id, { status: "pending", steps: [] });
+  return id;
+}
+async function commit(id: string) {
+  const work = open.get(id);
+  if (!work || work.status !== "pending") throw new Error("not open");
+  for (const step of work.steps) await run(step);
+  work.status = "committed";
+}
+const server = new McpServer({ name: "work", version: "1.0.0" });
+server.registerTool("work", { inputSchema: { step: z.string() } }, async ({ step }) => {
+  const id = begin();
+  open.get(id)!.steps.push(step);
+  await commit(id);
+  return { content: [] };
+});
+"#,
+    );
+}
+
+/// What goes out is a list; what is put back is made from the list as it is then.
+#[test]
+fn safe_list_that_every_step_reads_anew() {
+    safe(
+        &[],
+        r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { removeRemote } from "./remote.js";
+class Tracker {
+  private items: { name: string }[] = [];
+  async remove(name: string) {
+    await removeRemote(name);
+    this.items = this.items.filter((item) => item.name !== name);
+  }
+  async removeAll() {
+    for (const item of [...this.items]) await this.remove(item.name);
+  }
+  add(name: string) {
+    this.items.push({ name });
+  }
+}
+const tracker = new Tracker();
+const server = new McpServer({ name: "tracker", version: "1.0.0" });
+server.registerTool("add", {}, async () => {
+  tracker.add("x");
+  return { content: [] };
+});
+server.registerTool("clear", {}, async () => {
+  await tracker.removeAll();
+  return { content: [] };
+});
+"#,
+    );
+}
+
+#[test]
+fn safe_cache_filled_twice_behind_a_breaker_that_counts() {
+    safe(
+        &[],
+        r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { analyse } from "./engine.js";
+import { z } from "zod";
+class Breaker {
+  private total = 0;
+  private failures: number[] = [];
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    this.total++;
+    try {
+      return await work();
+    } catch (error) {
+      this.failures.push(Date.now());
+      throw error;
+    }
+  }
+}
+const breaker = new Breaker();
+const cache = new Map<string, unknown>();
+async function analysed(path: string) {
+  const known = cache.get(path);
+  if (known) return known;
+  const result = await breaker.run(() => analyse(path));
+  cache.set(path, result);
+  return result;
+}
+const server = new McpServer({ name: "analyse", version: "1.0.0" });
+server.registerTool("analyse", { inputSchema: { path: z.string() } }, async ({ path }) => {
+  return { content: [{ type: "text", text: JSON.stringify(await analysed(path)) }] };
+});
+"#,
+    );
+}
