@@ -423,7 +423,13 @@ impl Interp<'_, '_, '_> {
         if kind == ResourceKind::Row {
             return self.row_effect(effect, view, key, duck);
         }
-        if e.relinks {
+        // A program of the server's own choice makes no links for a client.
+        if e.relinks
+            && self
+                .deps_of(key)
+                .iter()
+                .any(|d| !matches!(d.source, crate::effect::Source::Event(_)))
+        {
             self.cx.relinkers.insert(self.id);
         }
         let entry = effect.entry.as_ref().and_then(|p| self.place(p, view));
