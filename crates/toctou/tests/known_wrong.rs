@@ -167,3 +167,42 @@ fn fn_table_that_is_too_long() {
         run.stdout
     );
 }
+
+/// The row gets the value that it was found not to have: doing that twice changes
+/// nothing. What a test compares with is not kept, so it looks like a state machine.
+#[test]
+fn fp_row_that_is_set_to_what_it_was_compared_with() {
+    let found = rules(
+        r#"import { Pool } from "pg";
+const pool = new Pool();"#,
+        r#"  const { rows } = await pool.query("SELECT status FROM tasks WHERE id = $1", ["t1"]);
+  if (rows[0].status === text) return { content: [] };
+  await pool.query("UPDATE tasks SET status = $1 WHERE id = $2", [text, "t1"]);"#,
+    );
+    assert_eq!(found, ["db-check-then-write"]);
+}
+
+/// The store is always given, so the file is never used. That a value is never
+/// empty is not followed through constructors and factories.
+#[test]
+fn fp_fallback_that_the_server_never_takes() {
+    let found = rules(
+        r#"import { readFile, writeFile } from "node:fs/promises";
+import { Remote } from "./remote.js";
+class Graph {
+  private store?: Remote;
+  constructor(options: { store?: Remote }) {
+    this.store = options.store;
+  }
+  async add(name: string) {
+    if (this.store) return this.store.add(name);
+    const list = JSON.parse(await readFile("graph.json", "utf8"));
+    list.push(name);
+    await writeFile("graph.json", JSON.stringify(list));
+  }
+}
+const graph = new Graph({ store: new Remote() });"#,
+        r#"  await graph.add(text);"#,
+    );
+    assert_eq!(found, ["file-read-modify-write"]);
+}
