@@ -296,7 +296,7 @@ pub(crate) fn compress(summary: &mut Summary) {
 }
 
 /// Calls between an access to memory and the last function that hears of it.
-const MAX_MEMORY_DEPTH: usize = 2;
+const MAX_MEMORY_DEPTH: usize = 3;
 
 /// Events that a caller can make something of: writes, checks (they may fail),
 /// and the reads that something it sees depends on.
