@@ -6,6 +6,12 @@
 use crate::ir::Module;
 use crate::source::FileId;
 
+pub type Lower = fn(file: FileId, path: &str, text: &str) -> Result<Lowered, LowerError>;
+
+/// `paths[i]` is the file of `modules[i]`. Returns what the reader of a report should know.
+pub type Resolve =
+    fn(paths: &[String], modules: &mut [Module], manifests: &[Manifest]) -> Vec<String>;
+
 /// A language, or a family of them that one parser reads.
 #[derive(Debug)]
 pub struct Frontend {
@@ -20,11 +26,9 @@ pub struct Frontend {
     /// Does a manifest of this name stand at the head of a package?
     pub is_package: fn(name: &str) -> bool,
     /// Lowers one file. Pure; never panics, whatever the text.
-    pub lower: fn(file: FileId, path: &str, text: &str) -> Result<Lowered, LowerError>,
+    pub lower: Lower,
     /// Says what every import leads to, and by which dispatch each module runs.
-    /// `paths[i]` is the file of `modules[i]`. Returns what the reader of a report should know.
-    pub resolve:
-        fn(paths: &[String], modules: &mut [Module], manifests: &[Manifest]) -> Vec<String>,
+    pub resolve: Resolve,
 }
 
 /// A file beside the sources: `package.json`, `pyproject.toml`, `go.mod`.
