@@ -12,7 +12,7 @@ use crate::effect::{Act, Deps, Loc};
 use crate::entity::EntityId;
 use crate::interp::{Interp, Release};
 use crate::library::{Call, EffectRule, ResultRule, WhenRule};
-use crate::sym::{NewOf, Sym, SymKind};
+use crate::sym::{CallSym, CalleeSym, NewOf, Sym, SymKind};
 
 impl Interp<'_, '_, '_> {
     /// A call of a library's function. `None` if no model speaks of it.
@@ -98,8 +98,9 @@ impl Interp<'_, '_, '_> {
         if rule.known_table && !view.recv.is_some_and(|r| self.tables.contains(&r)) {
             return false;
         }
-        view.args.len() >= rule.min_args
-            && view.args.len() <= rule.max_args
+        let count = view.args.len() + view.named.len();
+        count >= rule.min_args
+            && count <= rule.max_args
             && rule.when.iter().all(|w| self.when_holds(w, view))
     }
 
@@ -189,14 +190,20 @@ impl Interp<'_, '_, '_> {
     /// The value at a place of the call.
     pub fn place(&mut self, place: &PlaceExpr, view: &CallView<'_>) -> Option<Sym> {
         let mut sym = match &place.base {
-            PlaceBase::Arg(i) => view.args.get(*i).copied()?,
+            PlaceBase::Arg(i) => match self.named(place, view) {
+                Some((_, sym)) => sym,
+                None => view.args.get(*i).copied()?,
+            },
             PlaceBase::Args(i) => {
                 let rest: Box<[Sym]> = view.args.get(*i..).unwrap_or_default().into();
                 self.cx.syms.make(SymKind::Array(rest))
             }
             PlaceBase::Last => view.args.last().copied()?,
             PlaceBase::Recv => view.recv?,
-            PlaceBase::RecvArg(i) => self.made_arg(view.recv?, *i)?,
+            PlaceBase::RecvArg(i) => {
+                let keyword = place.keyword.as_ref().map(|k| self.cx.names.intern(k));
+                self.made_arg(view.recv?, *i, keyword)?
+            }
             PlaceBase::RecvRecv => match self.cx.syms.kind(view.recv?) {
                 SymKind::Call(call) => call.recv?,
                 _ => return None,
@@ -209,31 +216,76 @@ impl Interp<'_, '_, '_> {
             PlaceBase::Step(..) | PlaceBase::Start | PlaceBase::StartArg(_) => return None,
         };
         for field in &place.fields {
-            let name = self.cx.names.intern(field);
-            sym = self.cx.syms.field(sym, name);
+            sym = match self.made_of(sym, field) {
+                Some(made) => made?,
+                None => {
+                    let name = self.cx.names.intern(field);
+                    self.cx.syms.field(sym, name)
+                }
+            };
         }
         Some(sym)
     }
 
     /// An argument of the call that made a value.
-    fn made_arg(&self, sym: Sym, i: usize) -> Option<Sym> {
-        match self.cx.syms.kind(sym) {
-            SymKind::Call(call) => call.args.get(i).copied(),
-            SymKind::Cell(cell) => self.cx.made_with.get(cell)?.get(i).copied(),
-            SymKind::Field(_, name) => self.cx.field_made_with.get(name)?.get(i).copied(),
+    fn made_arg(&self, sym: Sym, i: usize, keyword: Option<Name>) -> Option<Sym> {
+        let args: &[Sym] = match self.cx.syms.kind(sym) {
+            SymKind::Call(call) => &call.args,
+            SymKind::Cell(cell) => self.cx.made_with.get(cell)?,
+            SymKind::Field(_, name) => self.cx.field_made_with.get(name)?,
+            _ => return None,
+        };
+        let keywords = args.last().and_then(|last| self.cx.keywords(*last));
+        if let (Some(keywords), Some(keyword)) = (keywords, keyword)
+            && let Some((_, sym)) = keywords.iter().find(|(name, _)| *name == keyword)
+        {
+            return Some(*sym);
+        }
+        let count = args.len() - usize::from(keywords.is_some());
+        args[..count].get(i).copied()
+    }
+
+    /// `arg1.arg0`, `arg1.recv`: of the call that made a value, an argument or
+    /// the receiver. The outer `None`: the field is an ordinary one.
+    fn made_of(&self, sym: Sym, field: &str) -> Option<Option<Sym>> {
+        if field == "recv" {
+            let SymKind::Call(call) = self.cx.syms.kind(sym) else {
+                return Some(None);
+            };
+            let object = |s: &Sym| !matches!(self.cx.syms.kind(*s), SymKind::Ext(_));
+            return Some(call.recv.filter(object));
+        }
+        let number = field.strip_prefix("arg")?.parse().ok()?;
+        Some(self.made_arg(sym, number, None))
+    }
+
+    /// The argument that is passed by the name in a place.
+    fn named(&mut self, place: &PlaceExpr, view: &CallView<'_>) -> Option<(Var, Sym)> {
+        if view.named.is_empty() {
+            return None;
+        }
+        let keyword = self.cx.names.find(place.keyword.as_ref()?)?;
+        let (_, var, sym) = view.named.iter().find(|(name, ..)| *name == keyword)?;
+        Some((*var, *sym))
+    }
+
+    /// The register at the base of a place.
+    pub(crate) fn base_var(&mut self, place: &PlaceExpr, view: &CallView<'_>) -> Option<Var> {
+        match place.base {
+            PlaceBase::Arg(i) => match self.named(place, view) {
+                Some((var, _)) => Some(var),
+                None => view.arg_vars.get(i).copied(),
+            },
+            PlaceBase::Last => view.arg_vars.last().copied(),
             _ => None,
         }
     }
 
-    pub(crate) fn place_var(&self, place: &PlaceExpr, view: &CallView<'_>) -> Option<Var> {
+    pub(crate) fn place_var(&mut self, place: &PlaceExpr, view: &CallView<'_>) -> Option<Var> {
         if !place.fields.is_empty() {
             return None;
         }
-        match place.base {
-            PlaceBase::Arg(i) => view.arg_vars.get(i).copied(),
-            PlaceBase::Last => view.arg_vars.last().copied(),
-            _ => None,
-        }
+        self.base_var(place, view)
     }
 
     fn use_rule(&mut self, rule: &Rc<Call>, view: &CallView<'_>, fallback: Sym) -> Sym {
@@ -266,7 +318,7 @@ impl Interp<'_, '_, '_> {
                 }
                 Do::Close => {}
                 _ => {
-                    let event = self.plain_effect(effect, view, rule.duck);
+                    let event = self.plain_effect(effect, view, rule.duck && !rule.sure);
                     read = event.or(read);
                 }
             }
@@ -314,6 +366,7 @@ impl Interp<'_, '_, '_> {
                 many => self.cx.syms.make(SymKind::Array(many.into())),
             },
             ResultRule::None => self.cx.syms.unknown(site),
+            ResultRule::Made => self.made_with(view),
             ResultRule::Read | ResultRule::Default => {
                 // An entry of a shared container is that place itself.
                 match read.map(|r| &self.events[r as usize]) {
@@ -330,6 +383,24 @@ impl Interp<'_, '_, '_> {
             self.add_deps(sym, &Deps::event(read));
         }
         sym
+    }
+
+    /// A thing by its arguments: a lock on a path is the lock of that path.
+    fn made_with(&mut self, view: &CallView<'_>) -> Sym {
+        let mut args = view.args.to_vec();
+        if !view.named.is_empty() {
+            let named = view.named.iter().map(|(name, _, sym)| (*name, *sym));
+            args.push(self.cx.keyword_object(named));
+        }
+        let callee = match view.entity {
+            Some(e) => CalleeSym::Value(self.cx.syms.make(SymKind::Ext(e))),
+            None => CalleeSym::Method(self.cx.words.op),
+        };
+        self.cx.syms.make(SymKind::Call(Box::new(CallSym {
+            callee,
+            recv: view.recv.filter(|_| view.entity.is_none()),
+            args: args.into(),
+        })))
     }
 
     fn is_promise_method(&self, view: &CallView<'_>) -> bool {
@@ -359,7 +430,7 @@ impl Interp<'_, '_, '_> {
             };
             let var = self.place_var(&c.place, view);
             if c.callback.time == CallbackTime::Later {
-                self.later(callee, var, view);
+                self.later(callee, var, view, c.callback.thread);
                 continue;
             }
             let site = self.site();
@@ -391,6 +462,7 @@ impl Interp<'_, '_, '_> {
                 args,
                 locks,
                 yields_before: c.callback.time == CallbackTime::After,
+                thread: c.callback.thread,
                 ..Entry::default()
             };
             if c.callback.time == CallbackTime::After {
@@ -417,7 +489,12 @@ impl Interp<'_, '_, '_> {
             _ => ResourceKind::File,
         });
         let key = match &effect.key {
-            Some(p) => self.place(p, view).or(view.recv)?,
+            Some(p) => match self.place(p, view) {
+                Some(key) => key,
+                // What made an argument is not known: so is the place.
+                None if !p.fields.is_empty() => self.cx.syms.unknown(self.site()),
+                None => view.recv?,
+            },
             None => view.recv.unwrap_or_else(|| self.cx.syms.null()),
         };
         if kind == ResourceKind::Row {
@@ -574,7 +651,7 @@ impl Interp<'_, '_, '_> {
             return sym;
         }
         let args = values;
-        self.call(number, dst, tag, &args, CallKind::Plain, true)
+        self.call(number, dst, tag, &args, &[], CallKind::Plain, true)
     }
 
     fn template_text(&self, strings: &[Name]) -> String {

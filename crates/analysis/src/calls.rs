@@ -24,6 +24,8 @@ pub struct CallView<'x> {
     pub method: Option<Name>,
     pub args: &'x [Sym],
     pub arg_vars: Vec<Var>,
+    /// Arguments that are passed by name.
+    pub named: &'x [(Name, Var, Sym)],
     pub entity: Option<EntityId>,
     pub number: u32,
     pub kind: CallKind,
@@ -40,15 +42,19 @@ pub struct Entry {
     pub detached: bool,
     pub label: Option<Name>,
     pub depth: u8,
+    /// In a thread of its own.
+    pub thread: bool,
 }
 
 impl<'a> Interp<'_, 'a, '_> {
+    #[allow(clippy::too_many_arguments)]
     pub fn call(
         &mut self,
         number: u32,
         dst: Var,
         callee: &Callee,
         args: &[Sym],
+        named: &[(Name, Var, Sym)],
         kind: CallKind,
         awaited: bool,
     ) -> Sym {
@@ -67,6 +73,7 @@ impl<'a> Interp<'_, 'a, '_> {
             method,
             args,
             arg_vars,
+            named,
             entity: None,
             number,
             kind,
@@ -92,11 +99,13 @@ impl<'a> Interp<'_, 'a, '_> {
             }
             _ => {}
         }
+        // What a decorator gives back stands for what it was given.
+        let stands_for = args.first().filter(|_| kind == CallKind::Decorate);
         if self.register_entries(&view, &exts) {
-            return fallback;
+            return stands_for.copied().unwrap_or(fallback);
         }
 
-        if kind == CallKind::New {
+        if kind == CallKind::New || method.is_none() && self.are_constructors(&funcs) {
             return self.construct(&view, &funcs, &exts, awaited);
         }
         if funcs.len() > MAX_TARGETS {
@@ -107,7 +116,7 @@ impl<'a> Interp<'_, 'a, '_> {
         for f in &funcs {
             let entry = Entry {
                 recv,
-                args: args.to_vec(),
+                args: self.bound_args(*f, &view),
                 bound: bound.clone(),
                 detached: !awaited,
                 label: labels.get(f).copied(),
@@ -137,6 +146,9 @@ impl<'a> Interp<'_, 'a, '_> {
                 break;
             }
         }
+        if let (true, Some(&stands_for)) = (results.is_empty(), stands_for) {
+            results.push(stands_for);
+        }
         if results.is_empty() {
             results.push(self.unmodelled(&view, &exts, fallback));
         }
@@ -157,9 +169,57 @@ impl<'a> Interp<'_, 'a, '_> {
 
     fn arg_vars(&self) -> Vec<Var> {
         match &self.function.blocks[self.at.block as usize].insts[self.at.inst as usize].op {
-            toctou_core::ir::Op::Call { args, .. } => args.iter().map(|a| a.value).collect(),
+            toctou_core::ir::Op::Call { args, .. } => args
+                .iter()
+                .filter(|a| a.name.is_none())
+                .map(|a| a.value)
+                .collect(),
             _ => Vec::new(),
         }
+    }
+
+    /// Arguments that the caller left out have the values that the callee says.
+    fn fill_in(&mut self, f: FuncId, args: &mut Vec<Sym>) {
+        for i in 0..self.cx.program.function(f).params.len() {
+            let given = args.get(i).copied();
+            if given.is_some_and(|s| !matches!(self.cx.syms.kind(s), SymKind::Null)) {
+                continue;
+            }
+            if let Some(default) = self.cx.default_of(f, i) {
+                while args.len() <= i {
+                    args.push(self.cx.syms.null());
+                }
+                args[i] = default;
+            }
+        }
+    }
+
+    /// A class is called by its name alone, without a word for it.
+    fn are_constructors(&self, funcs: &[FuncId]) -> bool {
+        let program = self.cx.program;
+        !funcs.is_empty()
+            && funcs
+                .iter()
+                .all(|f| program.function(*f).kind == FuncKind::Constructor)
+    }
+
+    /// The arguments in the order of the callee's parameters.
+    fn bound_args(&mut self, f: FuncId, view: &CallView<'_>) -> Vec<Sym> {
+        let mut args = view.args.to_vec();
+        let callee = self.cx.program.function(f);
+        for (name, _, sym) in view.named {
+            let position = callee.params.iter().position(|p| {
+                let info = callee.vars.get(p.0 as usize);
+                info.is_some_and(|info| info.name == Some(*name))
+            });
+            if let Some(i) = position {
+                while args.len() <= i {
+                    args.push(self.cx.syms.null());
+                }
+                args[i] = *sym;
+            }
+        }
+        args
     }
 
     fn call_sym(&mut self, view: &CallView<'_>, value: Option<Sym>) -> Sym {
@@ -172,10 +232,15 @@ impl<'a> Interp<'_, 'a, '_> {
             let site = self.site();
             return self.cx.syms.unknown(site);
         }
+        let mut args = view.args.to_vec();
+        if !view.named.is_empty() {
+            let named = view.named.iter().map(|(name, _, sym)| (*name, *sym));
+            args.push(self.cx.keyword_object(named));
+        }
         self.cx.syms.make(SymKind::Call(Box::new(CallSym {
             callee,
             recv: view.recv,
-            args: view.args.into(),
+            args: args.into(),
         })))
     }
 
@@ -271,14 +336,14 @@ impl<'a> Interp<'_, 'a, '_> {
         let site = self.site();
         let sym = self.cx.syms.make(SymKind::New(site, of));
         let mut deps = Deps::default();
-        for a in view.args {
+        for a in view.args.iter().chain(view.named.iter().map(|n| &n.2)) {
             deps.extend(&self.deps_of(*a));
         }
         self.add_deps(sym, &deps);
         for f in funcs {
             let entry = Entry {
                 recv: Some(sym),
-                args: view.args.to_vec(),
+                args: self.bound_args(*f, view),
                 detached: !awaited,
                 ..Entry::default()
             };
@@ -393,6 +458,8 @@ impl<'a> Interp<'_, 'a, '_> {
         if entry.depth > MAX_DEPTH {
             return self.cx.syms.unknown(site);
         }
+        let mut entry = entry;
+        self.fill_in(f, &mut entry.args);
         if summary.may_throw && !callee.is_async {
             self.failing.push(self.at);
         }

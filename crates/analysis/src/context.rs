@@ -4,7 +4,10 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::finding::{EntryKind, ResourceKind};
-use toctou_core::ir::{BinOp, Cell, FuncId, FuncKind, Function, Key, Literal, Op, Program, Var};
+use toctou_core::ir::{
+    Arg, BinOp, CallKind, Cell, Dispatch, FuncId, FuncKind, Function, Key, Literal, Op, Program,
+    Var,
+};
 use toctou_core::{FileRole, Name, Names, Span};
 
 use crate::entity::{Entities, Entity, EntityId, GLOBAL};
@@ -13,6 +16,14 @@ use crate::linkage::{Binding, Linkage};
 use crate::points_to::PointsTo;
 use crate::summary::Summary;
 use crate::sym::{Sym, SymKind, Syms};
+
+/// Which handlers have a thread of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Thread {
+    /// Those that are not asynchronous.
+    Synchronous,
+    All,
+}
 
 /// A handler that was registered somewhere.
 #[derive(Clone, Debug)]
@@ -24,6 +35,8 @@ pub struct FoundEntry {
     pub func: FuncId,
     pub span: Span,
     pub dispatches: bool,
+    /// It runs in a thread: if it is not asynchronous, or whatever it is.
+    pub thread: Option<Thread>,
 }
 
 /// A flaw that is not a window: found while looking at a function, or by a
@@ -120,6 +133,8 @@ pub struct Context<'a, 'm> {
     pub unknown_calls: FxHashMap<String, u32>,
     literal_names: Option<FxHashMap<FuncId, Name>>,
     pub words: Words,
+    /// There are modules whose functions may run in threads.
+    pub has_threads: bool,
 }
 
 /// Names that the analysis itself looks at.
@@ -133,6 +148,8 @@ pub struct Words {
     pub op: Name,
     pub release: [Name; 6],
     pub promise: EntityId,
+    /// Marks the object that holds the arguments by name.
+    pub keywords: Name,
     /// Fields that only wrap what was read: `rows`, `data`.
     pub wrappers: FxHashSet<Name>,
 }
@@ -160,6 +177,7 @@ impl<'a, 'm> Context<'a, 'm> {
             catch: names.intern("catch"),
             finally: names.intern("finally"),
             op: names.intern("<op>"),
+            keywords: names.intern("<keywords>"),
             release: [
                 "release",
                 "unlock",
@@ -183,6 +201,10 @@ impl<'a, 'm> Context<'a, 'm> {
             }),
         };
         let mut cx = Self {
+            has_threads: program
+                .modules
+                .iter()
+                .any(|m| matches!(m.dispatch, Dispatch::Threads { .. })),
             program,
             names,
             entities,
@@ -219,7 +241,7 @@ impl<'a, 'm> Context<'a, 'm> {
 
     /// Who sets what, anywhere.
     fn collect(&mut self) {
-        let mut made: Vec<(Result<Cell, Name>, FuncId, Vec<Var>)> = Vec::new();
+        let mut made: Vec<(Result<Cell, Name>, FuncId, &[Arg])> = Vec::new();
         for (f, function) in self.program.functions.iter().enumerate() {
             let id = FuncId(f as u32);
             if self.program.file_of(id).role == FileRole::Test {
@@ -227,7 +249,7 @@ impl<'a, 'm> Context<'a, 'm> {
             }
             let building = matches!(function.kind, FuncKind::Constructor | FuncKind::ModuleInit);
             let mut bases: FxHashMap<Var, Result<Cell, Name>> = FxHashMap::default();
-            let mut news: FxHashMap<Var, Vec<Var>> = FxHashMap::default();
+            let mut news: FxHashMap<Var, &[Arg]> = FxHashMap::default();
             let mut sums: FxHashSet<Var> = FxHashSet::default();
             for inst in function.blocks.iter().flat_map(|b| &b.insts) {
                 match &inst.op {
@@ -256,7 +278,7 @@ impl<'a, 'm> Context<'a, 'm> {
                             self.param_cells.insert(*cell, i as u32);
                         }
                         if let Some(args) = news.get(value) {
-                            made.push((Ok(*cell), id, args.clone()));
+                            made.push((Ok(*cell), id, *args));
                         }
                     }
                     Op::SetField { field, value, .. } => {
@@ -267,7 +289,7 @@ impl<'a, 'm> Context<'a, 'm> {
                             self.mutable_fields.insert(*field);
                         }
                         if let Some(args) = news.get(value) {
-                            made.push((Err(*field), id, args.clone()));
+                            made.push((Err(*field), id, *args));
                         }
                     }
                     Op::Delete { key: Ok(field), .. } => {
@@ -285,7 +307,7 @@ impl<'a, 'm> Context<'a, 'm> {
                         }
                     }
                     Op::Call { dst, args, .. } => {
-                        news.insert(*dst, args.iter().map(|a| a.value).collect());
+                        news.insert(*dst, args.as_slice());
                     }
                     _ => {}
                 }
@@ -295,7 +317,18 @@ impl<'a, 'm> Context<'a, 'm> {
         self.param_cells
             .retain(|cell, _| self.stores.get(cell).is_some_and(|s| s.0 == 1));
         for (what, f, args) in made {
-            let values: Vec<Sym> = args.iter().map(|v| self.constant_var(f, *v, 0)).collect();
+            let mut values = Vec::with_capacity(args.len());
+            let mut named = Vec::new();
+            for arg in args {
+                let sym = self.constant_var(f, arg.value, 0);
+                match arg.name {
+                    Some(name) => named.push((name, sym)),
+                    None => values.push(sym),
+                }
+            }
+            if !named.is_empty() {
+                values.push(self.keyword_object(named));
+            }
             match what {
                 Ok(cell) => {
                     self.made_with.entry(cell).or_insert(values);
@@ -304,6 +337,26 @@ impl<'a, 'm> Context<'a, 'm> {
                     self.field_made_with.entry(field).or_insert(values);
                 }
             }
+        }
+    }
+
+    /// Arguments that are passed by name, as the last argument of a call's term.
+    pub fn keyword_object(&mut self, named: impl IntoIterator<Item = (Name, Sym)>) -> Sym {
+        let null = self.syms.null();
+        let mut fields = vec![(self.words.keywords, null)];
+        fields.extend(named);
+        self.syms.make(SymKind::Object(fields.into()))
+    }
+
+    /// The arguments by name, if this is what [`Context::keyword_object`] made.
+    pub fn keywords(&self, sym: Sym) -> Option<&[(Name, Sym)]> {
+        match self.syms.kind(sym) {
+            SymKind::Object(fields)
+                if fields.first().is_some_and(|f| f.0 == self.words.keywords) =>
+            {
+                Some(&fields[1..])
+            }
+            _ => None,
         }
     }
 
@@ -345,11 +398,59 @@ impl<'a, 'm> Context<'a, 'm> {
             | SymKind::Func(_)
             | SymKind::Class(_)
             | SymKind::Ext(_)
+            | SymKind::Bound(..)
             | SymKind::Namespace(_) => Some(sym),
             // Another variable's constant value, under a second name.
             SymKind::Cell(other) if *other != cell => Some(sym),
             _ => None,
         }
+    }
+
+    /// What a decorator made of a function: the function, or the one closure
+    /// that comes back, which knows what it was made with.
+    fn decorated(&mut self, f: FuncId, dst: Var, args: &[Arg], depth: u32) -> Sym {
+        let made: Vec<FuncId> = self.points_to.functions(f, dst).take(2).collect();
+        let Some(arg) = args.first() else {
+            return self.syms.null();
+        };
+        let arg = self.constant_var(f, arg.value, depth + 1);
+        match (made.as_slice(), self.syms.kind(arg)) {
+            ([one], SymKind::Func(g)) if one == g => arg,
+            ([one], SymKind::Func(_) | SymKind::Bound(..)) => {
+                let env: Box<[Sym]> = [arg].into();
+                self.syms.make(SymKind::Bound(*one, env))
+            }
+            _ => self.syms.null(),
+        }
+    }
+
+    /// What a parameter is if the caller leaves it out.
+    pub fn default_of(&mut self, f: FuncId, i: usize) -> Option<Sym> {
+        let function = self.program.function(f);
+        let param = *function.params.get(i)?;
+        let value = function.blocks.first()?.insts.iter().find_map(|inst| {
+            let Op::Phi { dst, from } = &inst.op else {
+                return None;
+            };
+            match from.as_slice() {
+                [own, default] if *dst == param && *own == param => Some(*default),
+                _ => None,
+            }
+        })?;
+        let sym = self.constant_var(f, value, 0);
+        if !matches!(self.syms.kind(sym), SymKind::Null) {
+            return Some(sym);
+        }
+        let loaded = function
+            .blocks
+            .first()?
+            .insts
+            .iter()
+            .find_map(|inst| match inst.op {
+                Op::LoadVar { dst, cell } if dst == value => Some(cell),
+                _ => None,
+            })?;
+        Some(self.syms.make(SymKind::Cell(loaded)))
     }
 
     /// A register's value as far as it is constant; `Null` where it is not.
@@ -399,6 +500,12 @@ impl<'a, 'm> Context<'a, 'm> {
                     .member(base, *field)
                     .unwrap_or_else(|| self.syms.null());
             }
+            Op::Call {
+                dst,
+                args,
+                kind: CallKind::Decorate,
+                ..
+            } => return self.decorated(f, *dst, args, depth),
             Op::Object { fields, .. } => {
                 let mut out = Vec::new();
                 for (key, value) in fields {

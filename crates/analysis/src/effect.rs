@@ -428,6 +428,14 @@ pub struct Event {
     pub in_handler: bool,
 }
 
+impl Window {
+    /// It runs in a thread: that nobody gives way between read and write is no help.
+    pub fn in_thread(&mut self) {
+        self.in_process |= self.accidental;
+        self.accidental = false;
+    }
+}
+
 /// A read and a write that trusts it, with room for somebody else between them.
 #[derive(Clone, Debug)]
 pub struct Window {

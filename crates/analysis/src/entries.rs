@@ -1,7 +1,7 @@
 //! Calls that register handlers: where clients get in.
 
 use crate::calls::CallView;
-use crate::context::FoundEntry;
+use crate::context::{FoundEntry, Thread};
 use crate::entity::EntityId;
 use crate::interp::Interp;
 use crate::library::EntryRule;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use toctou_core::Name;
 use toctou_core::finding::EntryKind;
 use toctou_core::ir::{CallKind, FuncId, Var};
-use toctou_models::{PlaceBase, PlaceExpr};
+use toctou_models::PlaceExpr;
 
 impl Interp<'_, '_, '_> {
     // --- entry points ---
@@ -43,7 +43,7 @@ impl Interp<'_, '_, '_> {
             }
         }
         for rule in rules {
-            if view.args.len() < rule.min_args
+            if view.args.len() + view.named.len() < rule.min_args
                 || !rule.when.iter().all(|w| self.when_holds(w, view))
             {
                 continue;
@@ -66,6 +66,15 @@ impl Interp<'_, '_, '_> {
         };
         let handlers = self.handlers(handler, &rule.handler, view);
         let found = !handlers.is_empty();
+        // What is decorated is called by its own name, if no other is given;
+        // of a wrapper and what it wraps, the latter's.
+        let name = name.or_else(|| {
+            let (f, _) = handlers
+                .last()
+                .filter(|_| view.kind == CallKind::Decorate)?;
+            let name = self.cx.program.function(*f).name;
+            Some(self.cx.names.text(name).to_owned())
+        });
         for (f, own_name) in handlers {
             let entry = FoundEntry {
                 kind: rule.kind,
@@ -74,6 +83,7 @@ impl Interp<'_, '_, '_> {
                 func: self.id,
                 span: self.span,
                 dispatches: rule.dispatches,
+                thread: rule.thread.then_some(Thread::Synchronous),
             };
             self.add_entry(entry);
         }
@@ -111,9 +121,17 @@ impl Interp<'_, '_, '_> {
             // A wrapper's closure, and what it was given to wrap.
             SymKind::Bound(f, env) => {
                 out.push((f, None));
+                // Behind the wrapper's lock, what it wraps is not reached without it.
+                let locks = self.cx.summaries[f.0 as usize]
+                    .as_ref()
+                    .is_some_and(|s| s.sym_calls.iter().any(|c| !c.locks.is_empty()));
                 for a in env.iter() {
-                    if let SymKind::Func(inner) = self.cx.syms.kind(*a) {
-                        out.push((*inner, None));
+                    if let SymKind::Func(inner) = *self.cx.syms.kind(*a) {
+                        if locks {
+                            self.cx.entered.insert(inner);
+                        } else {
+                            out.push((inner, None));
+                        }
                     }
                 }
             }
@@ -130,12 +148,9 @@ impl Interp<'_, '_, '_> {
         if !out.is_empty() {
             return out;
         }
-        let base = match place.base {
-            PlaceBase::Arg(i) => view.arg_vars.get(i).copied(),
-            PlaceBase::Last => view.arg_vars.last().copied(),
-            _ => None,
+        let Some(var) = self.base_var(place, view) else {
+            return out;
         };
-        let Some(var) = base else { return out };
         if place.fields.is_empty() {
             let funcs: Vec<FuncId> = self.cx.points_to.functions(self.id, var).collect();
             for f in funcs {
@@ -157,7 +172,13 @@ impl Interp<'_, '_, '_> {
     }
 
     /// A function that something else calls, some time, any number of times.
-    pub(crate) fn later(&mut self, callee: Sym, var: Option<Var>, view: &CallView<'_>) {
+    pub(crate) fn later(
+        &mut self,
+        callee: Sym,
+        var: Option<Var>,
+        view: &CallView<'_>,
+        thread: bool,
+    ) {
         let mut funcs: Vec<FuncId> = Vec::new();
         match self.cx.syms.kind(callee) {
             SymKind::Func(f) | SymKind::Bound(f, _) => funcs.push(*f),
@@ -176,6 +197,7 @@ impl Interp<'_, '_, '_> {
                 func: self.id,
                 span: self.span,
                 dispatches: false,
+                thread: thread.then_some(Thread::All),
             });
         }
     }

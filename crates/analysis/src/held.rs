@@ -345,7 +345,13 @@ impl Interp<'_, '_, '_> {
                 }
             }
             if skipped {
-                found.push((a.lock.span, a.lock.key));
+                // Taken below us: the call that took it is what can be shown here.
+                let span = if a.lock.func == self.id {
+                    a.lock.span
+                } else {
+                    self.function.blocks[a.at.block as usize].insts[a.at.inst as usize].span
+                };
+                found.push((span, a.lock.key));
             }
         }
         for (span, key) in found {
@@ -404,12 +410,12 @@ impl Interp<'_, '_, '_> {
 
     /// A lock that is held from the read to the write.
     pub(crate) fn protect(&self, window: &mut Window, lock: &Rc<Lock>) {
-        // A lock that every call makes for itself keeps nobody out.
-        if matches!(
-            self.cx.syms.kind(self.cx.syms.root(lock.key)),
-            SymKind::New(..) | SymKind::Fresh(_)
-        ) {
-            return;
+        // A lock that every call makes for itself keeps nobody out. One that other
+        // processes see is about a file, whichever object stands for it here.
+        match self.cx.syms.kind(self.cx.syms.root(lock.key)) {
+            SymKind::Fresh(_) => return,
+            SymKind::New(..) if lock.scope == LockScope::Process => return,
+            _ => {}
         }
         let (process, host) = match lock.kind {
             LockKind::Transaction(serial) => {

@@ -142,11 +142,14 @@ impl<'a> Interp<'_, 'a, '_> {
             }
             let depth = w.path.as_ref().map_or(0, |p| p.depth());
             // What is atomic only by accident is worth a look near its handler.
-            let open = w.in_process || w.cross_process;
+            let open = w.in_process || w.cross_process || self.cx.has_threads;
             if depth > 16 || !open && depth > 1 {
                 continue;
             }
             let mut window = Window::clone(w);
+            if inst.entry.thread {
+                window.in_thread();
+            }
             window.loc = loc;
             window.snapshot = window.snapshot.map(|s| self.rewrite(s, inst));
             window.path = Some(Rc::new(Frame {
@@ -182,6 +185,7 @@ impl<'a> Interp<'_, 'a, '_> {
             detached: inst.entry.detached,
             label: inst.entry.label,
             depth: call.depth.max(inst.entry.depth) + 1,
+            thread: inst.entry.thread,
         };
         if entry.depth > MAX_DEPTH {
             return;

@@ -124,6 +124,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub sure: FxHashSet<Sym>,
     /// Instructions that can fail.
     pub failing: Vec<Pos>,
+    /// Registers of resources that are held for a scope.
+    resources: FxHashSet<Var>,
 }
 
 impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
@@ -170,6 +172,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             chain_poison: Vec::new(),
             sure: FxHashSet::default(),
             failing: Vec::new(),
+            resources: FxHashSet::default(),
             cx,
             id,
             function,
@@ -525,6 +528,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 let sym = self.cx.syms.make(SymKind::Not(sym));
                 self.set(*dst, sym);
             }
+            // A default: whatever the caller gives is what the parameter is.
+            Op::Phi { dst, from }
+                if from.first() == Some(dst) && self.function.params.contains(dst) => {}
             Op::Phi { dst, from } => {
                 let syms: Vec<Sym> = from.iter().map(|v| self.val(*v)).collect();
                 let sym = self.join_syms(&syms, u64::from(dst.0));
@@ -536,9 +542,27 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 args,
                 kind,
             } => {
-                let args: Vec<Sym> = args.iter().map(|a| self.val(a.value)).collect();
+                let named: Vec<(Name, Var, Sym)> = args
+                    .iter()
+                    .filter_map(|a| Some((a.name?, a.value, self.val(a.value))))
+                    .collect();
+                let args: Vec<Sym> = args
+                    .iter()
+                    .filter(|a| a.name.is_none())
+                    .map(|a| self.val(a.value))
+                    .collect();
                 let awaited = self.used.contains(dst);
-                let sym = self.call(call, *dst, callee, &args, *kind, awaited);
+                let before = self.acquires.len();
+                let sym = self.call(call, *dst, callee, &args, &named, *kind, awaited);
+                // What entering a resource takes, leaving it gives back.
+                if let Callee::Method { obj, .. } = callee
+                    && self.resources.contains(obj)
+                {
+                    let resource = self.val(*obj);
+                    for acquire in &mut self.acquires[before..] {
+                        acquire.handle = Some(resource);
+                    }
+                }
                 self.set(*dst, sym);
             }
             Op::TaggedTemplate {
@@ -581,6 +605,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             Op::Enter { dst, resource } => {
                 let sym = self.val(*resource);
+                self.resources.insert(*dst);
                 self.set(*dst, sym);
             }
             Op::Exit { resource } => {

@@ -23,6 +23,8 @@ pub struct Call {
     pub when: Vec<WhenRule>,
     /// Known by the method's name alone.
     pub duck: bool,
+    /// … which leaves no doubt.
+    pub sure: bool,
     /// Only on a receiver that another call has shown to be a table.
     pub known_table: bool,
 }
@@ -60,6 +62,7 @@ pub struct EntryRule {
     pub min_args: usize,
     pub when: Vec<WhenRule>,
     pub dispatches: bool,
+    pub thread: bool,
 }
 
 pub struct ChainRule {
@@ -83,6 +86,8 @@ pub enum ResultRule {
     Element,
     Array,
     None,
+    /// Known by what it was made with.
+    Made,
     Arg(usize),
 }
 
@@ -178,8 +183,12 @@ impl<'m> Library<'m> {
         let models = self.models;
         Rc::clone(self.entries.entry(id).or_insert_with(|| {
             let entity = entities.get(id);
+            let mut path = names.text(entity.path).to_owned();
+            if entity.instance {
+                path.push_str("#()");
+            }
             models
-                .entries_for(names.text(entity.module), names.text(entity.path))
+                .entries_for(names.text(entity.module), &path)
                 .iter()
                 .filter_map(|m| entry(&m.model))
                 .collect()
@@ -324,6 +333,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
             "element" => ResultRule::Element,
             "array" => ResultRule::Array,
             "none" => ResultRule::None,
+            "made" => ResultRule::Made,
             other => other
                 .strip_prefix("arg")
                 .and_then(|n| n.parse().ok())
@@ -349,6 +359,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
         max_args: m.max_args.unwrap_or(usize::MAX),
         when: whens(&m.when),
         duck,
+        sure: m.sure,
         known_table: m.known_table,
     }
 }
@@ -361,6 +372,7 @@ fn entry(m: &EntryModel) -> Option<Rc<EntryRule>> {
         min_args: m.min_args,
         when: whens(&m.when),
         dispatches: m.dispatches,
+        thread: m.thread,
     }))
 }
 

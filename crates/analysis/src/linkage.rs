@@ -425,6 +425,40 @@ impl Linkage {
                 }
             }
         }
+        self.structural(program);
+    }
+
+    /// An interface that no class names is met by those that have all it asks for.
+    fn structural(&mut self, program: &Program) {
+        let mut by_method: FxHashMap<Name, Vec<ClassId>> = FxHashMap::default();
+        for (c, class) in program.classes.iter().enumerate() {
+            for (name, _) in class.methods.iter().filter(|_| !class.is_interface) {
+                by_method.entry(*name).or_default().push(ClassId(c as u32));
+            }
+        }
+        for (c, class) in program.classes.iter().enumerate() {
+            let asks = &class.fields;
+            if !class.is_interface
+                || !self.subclasses[c].is_empty()
+                || !class.methods.is_empty()
+                || !(2..=64).contains(&asks.len())
+            {
+                continue;
+            }
+            let Some(candidates) = by_method.get(&asks[0].name) else {
+                continue;
+            };
+            let has = |class: ClassId, name: Name| {
+                let methods = &program.classes[class.0 as usize].methods;
+                methods.len() <= 256 && methods.iter().any(|(n, _)| *n == name)
+            };
+            let meets = candidates
+                .iter()
+                .take(256)
+                .filter(|&&class| asks.iter().all(|f| has(class, f.name)))
+                .take(8);
+            self.subclasses[c] = meets.copied().collect();
+        }
     }
 
     pub fn superclass(&self, class: ClassId) -> Option<TypeTarget> {

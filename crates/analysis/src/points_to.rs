@@ -97,6 +97,8 @@ struct CallSite {
     func: FuncId,
     dst: Node,
     args: SmallVec<[Node; 4]>,
+    /// Arguments that are passed by name.
+    named: Box<[(Name, Node)]>,
     spread: bool,
     recv: Option<Node>,
     method: Option<Name>,
@@ -125,6 +127,7 @@ pub struct PointsTo {
     worklist: Vec<Node>,
     callback_rules: Vec<(std::rc::Rc<CallRule>, usize)>,
     params: Vec<SmallVec<[Node; 4]>>,
+    param_names: Vec<SmallVec<[Option<Name>; 4]>>,
     /// The copies of registers that have many.
     copied: FxHashSet<(Node, Node)>,
     /// Registers that can hold more functions than are followed.
@@ -163,6 +166,7 @@ impl PointsTo {
             worklist: Vec::new(),
             callback_rules: Vec::new(),
             params: Vec::new(),
+            param_names: Vec::new(),
             copied: FxHashSet::default(),
             cut: 0,
             product: (0..program.functions.len())
@@ -183,6 +187,9 @@ impl PointsTo {
             let base = pt.base[pt.base.len() - 1];
             pt.params
                 .push(function.params.iter().map(|v| Node(base + v.0)).collect());
+            let name = |v: &Var| function.vars.get(v.0 as usize).and_then(|info| info.name);
+            pt.param_names
+                .push(function.params.iter().map(name).collect());
         }
         pt.same = copies::same(program, &pt.base, &pt.this, pt.nodes.len());
         for (c, class) in program.classes.iter().enumerate() {
@@ -620,7 +627,15 @@ impl PointsTo {
         let site = CallSite {
             func: id,
             dst: self.node(id, dst),
-            args: args.iter().map(|a| self.node(id, a.value)).collect(),
+            args: args
+                .iter()
+                .filter(|a| a.name.is_none())
+                .map(|a| self.node(id, a.value))
+                .collect(),
+            named: args
+                .iter()
+                .filter_map(|a| Some((a.name?, self.node(id, a.value))))
+                .collect(),
             spread: args.iter().any(|a| a.spread),
             recv,
             method,
@@ -898,6 +913,14 @@ impl PointsTo {
         }
     }
 
+    /// What a decorator that nothing is known about gives back.
+    pub(crate) fn stands_for_argument(&mut self, call: u32) {
+        let site = &self.calls[call as usize];
+        if let (CallKind::Decorate, Some(&arg), dst) = (site.kind, site.args.first(), site.dst) {
+            self.copy(arg, dst);
+        }
+    }
+
     fn bind_this(&mut self, call: u32, f: FuncId) {
         if let Some(&arg) = self.calls[call as usize].args.first() {
             let this = self.this[f.0 as usize];
@@ -915,6 +938,13 @@ impl PointsTo {
         // A test's stand-ins are not what the product is given.
         if self.product[site.func.0 as usize] || !self.product[f.0 as usize] {
             self.pending_params(f, &args, spread);
+            for (name, node) in self.calls[call as usize].named.clone() {
+                let names = &self.param_names[f.0 as usize];
+                if let Some(i) = names.iter().position(|n| *n == Some(name)) {
+                    let param = self.params[f.0 as usize][i];
+                    self.copy(node, param);
+                }
+            }
         }
         if kind != CallKind::New {
             let ret = self.rets[f.0 as usize];
@@ -966,6 +996,13 @@ impl PointsTo {
                 }
                 self.calls[call].ducked = true;
                 self.invoke(call as u32, f);
+                changed = true;
+            }
+        }
+        for call in 0..self.calls.len() {
+            let site = &self.calls[call];
+            if site.kind == CallKind::Decorate && site.funcs.is_empty() && site.exts.is_empty() {
+                self.stands_for_argument(call as u32);
                 changed = true;
             }
         }

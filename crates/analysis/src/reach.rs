@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::finding::{EntryKind, ResourceKind};
-use toctou_core::ir::{ClassId, ExportTarget, FuncId, FuncKind, Op, Program, Target};
+use toctou_core::ir::{ClassId, Dispatch, ExportTarget, FuncId, FuncKind, Op, Program, Target};
 use toctou_core::{FileRole, Span};
 use toctou_models::{LockScope, Mode};
 
-use crate::context::{Context, DefectKind, FoundEntry};
+use crate::context::{Context, DefectKind, FoundEntry, Thread};
 use crate::effect::{Act, Frame, Lock, LockKind, Row, Window};
 use crate::order;
 use crate::sym::{Sym, SymKind};
@@ -161,7 +161,17 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
         let Some(summary) = cx.summaries[root.handler.0 as usize].clone() else {
             continue;
         };
+        let thread = thread_of(&cx, root);
         for w in &summary.windows {
+            let mut w = Rc::clone(w);
+            if let Some(sure) = thread
+                && w.accidental
+            {
+                let w = Rc::make_mut(&mut w);
+                w.in_thread();
+                w.duck |= !sure;
+            }
+            let w = &w;
             if !is_shared(&cx, w, root, &activations) {
                 continue;
             }
@@ -259,6 +269,27 @@ struct Key {
     deep_write: Span,
 }
 
+/// Does the handler have a thread of its own, and is that sure?
+fn thread_of(cx: &Context<'_, '_>, root: &FoundEntry) -> Option<bool> {
+    let is_async = cx.program.function(root.handler).is_async;
+    match root.thread {
+        Some(Thread::All) => return Some(true),
+        Some(Thread::Synchronous) => return (!is_async).then_some(true),
+        None => {}
+    }
+    if is_async || !is_served(root.kind) {
+        return None;
+    }
+    let module = cx.program.function_module[root.func.0 as usize];
+    match cx.program.modules[module.0 as usize].dispatch {
+        Dispatch::Threads {
+            handlers: Some(true),
+        } => Some(true),
+        Dispatch::Threads { handlers: None } => Some(false),
+        _ => None,
+    }
+}
+
 fn is_served(kind: EntryKind) -> bool {
     matches!(
         kind,
@@ -288,6 +319,7 @@ pub(crate) fn class_entries(cx: &mut Context<'_, '_>) {
                         func: *f,
                         span: program.function(*f).name_span,
                         dispatches: false,
+                        thread: None,
                     });
                 }
             }
@@ -382,6 +414,7 @@ fn roots(cx: &Context<'_, '_>, entries: Vec<FoundEntry>) -> Vec<FoundEntry> {
             func: id,
             span: function.name_span,
             dispatches: false,
+            thread: None,
         });
     }
     roots
@@ -428,6 +461,7 @@ fn startup(cx: &Context<'_, '_>, id: FuncId) -> FoundEntry {
         func: id,
         span: Span::new(0, 0),
         dispatches: false,
+        thread: None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Span;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::{FuncKind, Term};
+use toctou_core::ir::{FuncKind, Op, Term, Var};
 use toctou_models::Mode;
 
 use crate::effect::{Act, Deps, Event, Loc, Lock, LockKind, Pos, Window};
@@ -94,13 +94,49 @@ impl Interp<'_, '_, '_> {
         summary
     }
 
+    /// The places where a generator hands a value out, and the values.
+    fn handed_out(&self) -> Vec<(Pos, Var)> {
+        let mut out = Vec::new();
+        if !self.function.is_generator {
+            return out;
+        }
+        for &b in &self.cfg.rpo {
+            let insts = &self.function.blocks[b as usize].insts;
+            for (i, inst) in insts.iter().enumerate() {
+                if let Op::YieldValue { value, .. } = inst.op {
+                    let at = Pos {
+                        block: b,
+                        inst: i as u32,
+                    };
+                    out.push((at, value));
+                }
+            }
+        }
+        out
+    }
+
     pub(crate) fn returns(&mut self, summary: &mut Summary, held: &Held) {
         let mut values: Vec<Sym> = Vec::new();
         let mut several = 0;
         let mut all_held = u64::MAX;
         let mut true_held = u64::MAX;
         let mut exits = 0;
+        for (at, value) in self.handed_out() {
+            // A generator's caller goes on where it hands something out.
+            exits += 1;
+            several += 1;
+            let sym = self.val(value);
+            summary.ret_deps.extend(&self.deps_of(sym));
+            all_held &= held.at(at);
+            if !matches!(self.cx.syms.kind(sym), SymKind::Null) && !values.contains(&sym) {
+                values.push(sym);
+            }
+        }
+        let generator = exits > 0;
         for (b, block) in self.function.blocks.iter().enumerate() {
+            if generator {
+                break;
+            }
             let Term::Return(value) = block.term else {
                 continue;
             };
@@ -167,7 +203,7 @@ impl Interp<'_, '_, '_> {
                 }
                 if all_held & bit != 0 {
                     summary.leaves_held.push((Rc::clone(&a.lock), false));
-                } else if true_held != u64::MAX && true_held & bit != 0 {
+                } else if !generator && true_held != u64::MAX && true_held & bit != 0 {
                     summary.leaves_held.push((Rc::clone(&a.lock), true));
                 }
             }

@@ -13,6 +13,8 @@
 //!   [`Op::LoadVar`] and written with [`Op::StoreVar`], by its owner too.
 //!   Every other variable is a plain register of its function. Temporaries
 //!   are assigned once.
+//! * The default of a parameter `p` is `Phi { dst: p, from: [p, default] }` in
+//!   the entry block, in languages where callers leave arguments out by rule.
 //! * Every name in the IR is interned in the module's own [`Names`].
 //! * Exceptions: [`Block::handler`] is where a throw from any instruction in
 //!   the block goes; `None` leaves the function. `finally` bodies are lowered
@@ -88,6 +90,9 @@ pub enum CallKind {
     New,
     /// `go f()`: runs beside the caller.
     Spawn,
+    /// `@f` above a declaration: what comes back stands for the argument, and
+    /// of a callee that is not known it is the argument itself.
+    Decorate,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -467,6 +472,10 @@ pub enum Dispatch {
     Await,
     /// Between any two instructions (threads, goroutines).
     Anywhere,
+    /// At an `await`, and beside the event loop there are threads, where others
+    /// run between any two instructions. Does a handler that is not
+    /// asynchronous have a thread of its own? `None`: that is not known.
+    Threads { handlers: Option<bool> },
 }
 
 /// All modules of one scan, linked: ids and names are global.

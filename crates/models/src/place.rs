@@ -6,6 +6,8 @@ use crate::schema::Place;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PlaceExpr {
     pub base: PlaceBase,
+    /// `arg1=mode`: the argument is also known by this name.
+    pub keyword: Option<String>,
     pub fields: Vec<String>,
 }
 
@@ -62,10 +64,21 @@ fn parse(text: &str) -> Result<PlaceExpr, &'static str> {
             .ok_or("a `'` is missing at its end")?;
         return Ok(PlaceExpr {
             base: PlaceBase::Const(inner.to_owned()),
+            keyword: None,
             fields: Vec::new(),
         });
     }
-    let parts: Vec<&str> = text.split('.').collect();
+    let mut keyword = None;
+    let parts: Vec<&str> = text
+        .split('.')
+        .map(|part| match part.split_once('=') {
+            Some((base, name)) if keyword.is_none() && is_identifier(name) => {
+                keyword = Some(name.to_owned());
+                base
+            }
+            _ => part,
+        })
+        .collect();
     if parts.iter().any(|part| !is_identifier(part)) {
         return Err(EXPECTED);
     }
@@ -97,8 +110,12 @@ fn parse(text: &str) -> Result<PlaceExpr, &'static str> {
             }
         }
     };
+    if keyword.is_some() && !matches!(base, PlaceBase::Arg(_) | PlaceBase::RecvArg(_)) {
+        return Err("only an argument has a name: `arg1=mode`, `recv.arg0=path`");
+    }
     Ok(PlaceExpr {
         base,
+        keyword,
         fields: parts[used..]
             .iter()
             .map(|part| (*part).to_owned())
@@ -109,6 +126,10 @@ fn parse(text: &str) -> Result<PlaceExpr, &'static str> {
 /// `arg12` → 12. More than three digits is no argument that anybody has.
 fn numbered(text: &str, prefix: &str) -> Option<usize> {
     let digits = text.strip_prefix(prefix)?;
+    // `arg_=name`: an argument that has a name and no number.
+    if digits == "_" {
+        return Some(usize::MAX);
+    }
     if digits.is_empty() || digits.len() > 3 || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
@@ -145,6 +166,10 @@ mod tests {
         assert_eq!(base("start"), PlaceBase::Start);
         assert_eq!(base("start.arg0"), PlaceBase::StartArg(0));
         assert_eq!(base("'a.b'"), PlaceBase::Const("a.b".into()));
+        let place = Place("recv.arg1=mode.x".into()).parse().expect("valid");
+        assert_eq!(place.base, PlaceBase::RecvArg(1));
+        assert_eq!(place.keyword.as_deref(), Some("mode"));
+        assert_eq!(place.fields, ["x"]);
         let place = Place("recv.arg0.limit.n".into()).parse().expect("valid");
         assert_eq!(place.fields, ["limit", "n"]);
     }
@@ -153,6 +178,7 @@ mod tests {
     fn wrong_forms_are_refused() {
         for text in [
             "", "arg", "argx", "arg0.", ".arg0", "foo", "foo.bar", "'open", "arg0[1]", "arg99999",
+            "last=x", "arg0=",
         ] {
             assert!(Place(text.into()).parse().is_err(), "{text}");
         }

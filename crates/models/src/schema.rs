@@ -120,6 +120,10 @@ pub struct CallModel {
     /// The model applies only if all of these hold.
     #[serde(default)]
     pub when: Vec<When>,
+    /// For a `method`: no other thing has a method of this name that does
+    /// something else, so findings that rest on it keep their confidence.
+    #[serde(default)]
+    pub sure: bool,
     /// For a `method`: only on a receiver that another call has shown to be a
     /// table or collection. So `delete` can mean a row where `findById` stands beside it.
     #[serde(default)]
@@ -283,6 +287,7 @@ pub enum LockScope {
 /// | base | the value |
 /// |---|---|
 /// | `arg0`, `arg1` … | an argument |
+/// | `arg1=mode` | argument 1, or the one that is passed by the name `mode`; `arg_=mode` by its name only |
 /// | `args1` | the arguments from 1 on, as an array |
 /// | `last` | the last argument |
 /// | `recv` | the receiver: `r` in `r.f(…)`; for `T#()` the thing called |
@@ -294,7 +299,8 @@ pub enum LockScope {
 /// | `start.arg0` | chains: an argument of the call that made it (`knex("t")`) |
 /// | `'text'` | the constant |
 ///
-/// Fields follow: `arg2.flag`, `recv.arg0.concurrency`, `recv.fd`.
+/// Fields follow: `arg2.flag`, `recv.arg0.concurrency`, `recv.fd`. After an argument, the
+/// fields `arg0` and `recv` are those of the call that made it: `json.load(f)` reads `arg0.arg0`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Place(pub String);
@@ -337,6 +343,9 @@ pub struct Callback {
     /// and after those in `params`: `setTimeout(f, ms, a, b)` has `args = "args2"`.
     #[serde(default)]
     pub args: Option<Place>,
+    /// It runs in a thread of its own, where others run between any two instructions.
+    #[serde(default)]
+    pub thread: bool,
     /// What the callback returns is (part of) the result of the call.
     #[serde(default)]
     pub returns: bool,
@@ -384,6 +393,7 @@ pub enum ResultModel {
     /// (uuid, temp path, time). `"join"`: path parts joined. `"recv"`: the receiver.
     /// `"element"`: one element of the receiver. `"array"`: the arguments' or
     /// argument's elements, as an array. `"none"`: depends on nothing. `"argN"`: that argument.
+    /// `"made"`: known by what it was made with, two of the same arguments are one.
     Word(String),
     Type {
         /// A type of this library (`Pool`), of a built-in (`<global>:Map`), or
@@ -440,6 +450,10 @@ pub struct EntryModel {
     /// One handler serves all tools; the name is tested inside (`switch`).
     #[serde(default)]
     pub dispatches: bool,
+    /// A handler that is not asynchronous runs in a thread of its own. Where
+    /// this is not said, the dispatch of the program's module decides.
+    #[serde(default)]
+    pub thread: bool,
 }
 
 /// A class of the library that the program extends: the methods named are the handlers.

@@ -4,7 +4,15 @@
 use toctou_core::FileRole;
 
 /// Folders of code that others wrote. Never scanned from outside.
-pub(crate) const VENDORED: &[&str] = &["node_modules", "bower_components", "jspm_packages"];
+pub(crate) const VENDORED: &[&str] = &[
+    "node_modules",
+    "bower_components",
+    "jspm_packages",
+    "venv",
+    ".venv",
+    "site-packages",
+    "__pycache__",
+];
 
 /// Folders of code that a tool made.
 const GENERATED: &[&str] = &["dist", "build", "out", ".next", "coverage", "vendor"];
@@ -28,7 +36,11 @@ const SCRIPTS: &[&str] = &["scripts", "bench", "benches", "benchmark", "benchmar
 pub(crate) fn role(path: &str) -> FileRole {
     let (folders, name) = split(path);
     let within = |set: &[&str]| folders.iter().any(|folder| set.contains(folder));
-    if name.contains(".test.") || name.contains(".spec.") || within(TESTS) {
+    let test_name = name.contains(".test.")
+        || name.contains(".spec.")
+        || (name.ends_with(".py")
+            && (name.starts_with("test_") || name.ends_with("_test.py") || name == "conftest.py"));
+    if test_name || within(TESTS) {
         FileRole::Test
     } else if within(EXAMPLES) {
         FileRole::Example
@@ -71,7 +83,6 @@ fn split(path: &str) -> (Vec<&str>, &str) {
 /// Languages that toctou will know one day: said, not silently passed over.
 pub(crate) fn unsupported_language(extension: &str) -> Option<&'static str> {
     match extension {
-        "py" => Some("Python"),
         "go" => Some("Go"),
         "rs" => Some("Rust"),
         _ => None,
@@ -87,6 +98,10 @@ mod tests {
         assert_eq!(role("src/index.ts"), FileRole::Product);
         assert_eq!(role("src/index.test.ts"), FileRole::Test);
         assert_eq!(role("src/__tests__/a.ts"), FileRole::Test);
+        assert_eq!(role("pkg/test_store.py"), FileRole::Test);
+        assert_eq!(role("pkg/store_test.py"), FileRole::Test);
+        assert_eq!(role("conftest.py"), FileRole::Test);
+        assert_eq!(role("pkg/store.py"), FileRole::Product);
         assert_eq!(role("packages/a/examples/b.ts"), FileRole::Example);
         assert_eq!(role("vitest.config.ts"), FileRole::Script);
         assert_eq!(role("scripts/release.mjs"), FileRole::Script);

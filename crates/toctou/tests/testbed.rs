@@ -9,8 +9,13 @@ use std::path::{Path, PathBuf};
 use common::run_in;
 use serde_json::Value;
 
-fn testbed() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testbed/typescript")
+/// Folders of the testbed.
+const LANGUAGES: &[&str] = &["typescript", "python"];
+
+fn testbed(language: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../testbed")
+        .join(language)
 }
 
 /// File, rule and tool.
@@ -20,8 +25,9 @@ fn text(value: &Value) -> String {
     value.as_str().expect("text").to_owned()
 }
 
-fn expected(kind: &str) -> Vec<(String, BTreeSet<Entry>)> {
-    let json = std::fs::read_to_string(testbed().join("expected.json")).expect("expected.json");
+fn expected(language: &str, kind: &str) -> Vec<(String, BTreeSet<Entry>)> {
+    let json =
+        std::fs::read_to_string(testbed(language).join("expected.json")).expect("expected.json");
     let json: Value = serde_json::from_str(&json).expect("json");
     let servers = json[kind].as_object().expect("servers");
     servers
@@ -35,8 +41,8 @@ fn expected(kind: &str) -> Vec<(String, BTreeSet<Entry>)> {
 }
 
 /// What scan says about one server. A finding that no tool reaches has `-` for it.
-fn found(kind: &str, server: &str) -> BTreeSet<Entry> {
-    let folder = testbed().join(kind).join(server);
+fn found(language: &str, kind: &str, server: &str) -> BTreeSet<Entry> {
+    let folder = testbed(language).join(kind).join(server);
     let run = run_in(&folder, &["scan", "--no-config", "--output", "json"], &[]);
     assert!(matches!(run.code, Some(0 | 1)), "{server}: {}", run.seen());
     let json = run.json();
@@ -60,13 +66,23 @@ fn found(kind: &str, server: &str) -> BTreeSet<Entry> {
     entries
 }
 
+fn folders() -> impl Iterator<Item = (&'static str, &'static str)> {
+    LANGUAGES
+        .iter()
+        .flat_map(|language| [(*language, "racy"), (*language, "repaired")])
+}
+
 fn check(kind: &str) {
     let mut wrong = Vec::new();
-    for (server, expected) in expected(kind) {
-        let found = found(kind, &server);
-        let line = |what: &str, (file, rule, tool): &Entry| format!("{what} {rule} {tool} {file}");
-        wrong.extend(expected.difference(&found).map(|e| line("missing ", e)));
-        wrong.extend(found.difference(&expected).map(|e| line("too much", e)));
+    for language in LANGUAGES {
+        for (server, expected) in expected(language, kind) {
+            let found = found(language, kind, &server);
+            let line = |what: &str, (file, rule, tool): &Entry| {
+                format!("{what} {rule} {tool} {language}/{file}")
+            };
+            wrong.extend(expected.difference(&found).map(|e| line("missing ", e)));
+            wrong.extend(found.difference(&expected).map(|e| line("too much", e)));
+        }
     }
     assert!(wrong.is_empty(), "{kind}:\n{}\n", wrong.join("\n"));
 }
@@ -84,16 +100,16 @@ fn repaired_servers() {
 /// Scanned as one folder the servers must not get mixed up with one another.
 #[test]
 fn all_servers_at_once() {
-    for kind in ["racy", "repaired"] {
+    for (language, kind) in folders() {
         let run = run_in(
-            &testbed().join(kind),
+            &testbed(language).join(kind),
             &["scan", "--no-config", "--output", "json"],
             &[],
         );
         assert_eq!(run.code, Some(i32::from(!run.rules().is_empty())), "{kind}");
         let mut alone: Vec<String> = Vec::new();
-        for (server, _) in expected(kind) {
-            let folder = testbed().join(kind).join(&server);
+        for (server, _) in expected(language, kind) {
+            let folder = testbed(language).join(kind).join(&server);
             let one = run_in(&folder, &["scan", "--no-config", "--output", "json"], &[]);
             alone.extend(one.rules());
         }
@@ -106,8 +122,8 @@ fn all_servers_at_once() {
 
 #[test]
 fn every_server_is_listed() {
-    for kind in ["racy", "repaired"] {
-        let mut folders: Vec<String> = std::fs::read_dir(testbed().join(kind))
+    for (language, kind) in folders() {
+        let mut folders: Vec<String> = std::fs::read_dir(testbed(language).join(kind))
             .expect("a folder")
             .map(|entry| {
                 entry
@@ -118,7 +134,8 @@ fn every_server_is_listed() {
             })
             .collect();
         folders.sort();
-        let mut listed: Vec<String> = expected(kind).into_iter().map(|(name, _)| name).collect();
+        let listed = expected(language, kind).into_iter();
+        let mut listed: Vec<String> = listed.map(|(name, _)| name).collect();
         listed.sort();
         assert_eq!(folders, listed, "{kind}");
     }

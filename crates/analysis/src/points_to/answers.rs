@@ -62,9 +62,18 @@ impl PointsTo {
             .iter()
             .map(|o| (*o, *o))
             .collect();
-        for name in path {
+        let mut methods = Vec::new();
+        for (i, name) in path.iter().enumerate() {
             let mut next = Vec::new();
             for (top, obj) in at {
+                // An object's method, by its class.
+                if let Obj::Instance(class) = self.objs[obj.0 as usize]
+                    && i + 1 == path.len()
+                {
+                    let named = self.methods_by_name.get(name).into_iter().flatten();
+                    let own = named.filter(|f| self.method_class.get(f) == Some(&class));
+                    methods.extend(own.map(|f| (top, *f)));
+                }
                 if let Some(node) = self.fields.get(&(obj, *name)) {
                     next.extend(self.nodes[node.0 as usize].pts.iter().map(|o| (top, *o)));
                 }
@@ -76,6 +85,7 @@ impl PointsTo {
                 Obj::Func(f) => Some((top, f)),
                 _ => None,
             })
+            .chain(methods)
             .collect()
     }
 

@@ -28,6 +28,7 @@ impl PointsTo {
         }
         if rules.is_empty() {
             self.duck(env, call, recv);
+            self.stands_for_argument(call);
         }
         for rule in rules.iter() {
             self.use_rule(env, call, rule, recv);
@@ -71,7 +72,8 @@ impl PointsTo {
     ) {
         let site = &self.calls[call as usize];
         let (dst, args, recv_node) = (site.dst, site.args.clone(), site.recv);
-        if args.len() < rule.min_args || args.len() > rule.max_args {
+        let count = args.len() + site.named.len();
+        if count < rule.min_args || count > rule.max_args {
             return;
         }
         if let Some(ty) = rule.result_type {
@@ -114,7 +116,11 @@ impl PointsTo {
                     self.add(dst, recv);
                 }
             }
-            ResultRule::Default | ResultRule::Fresh | ResultRule::Join | ResultRule::None => {}
+            ResultRule::Default
+            | ResultRule::Fresh
+            | ResultRule::Join
+            | ResultRule::Made
+            | ResultRule::None => {}
         }
         for e in &rule.effects {
             if let Some(value) = &e.value
@@ -149,7 +155,12 @@ impl PointsTo {
         args: &[Node],
     ) {
         let start = match place.base {
-            PlaceBase::Arg(i) => args.get(i).copied(),
+            PlaceBase::Arg(i) => {
+                let keyword = place.keyword.as_ref().and_then(|k| env.names.find(k));
+                let named = &self.calls[call as usize].named;
+                let named = named.iter().find(|(name, _)| Some(*name) == keyword);
+                named.map(|(_, node)| *node).or(args.get(i).copied())
+            }
             PlaceBase::Last => args.last().copied(),
             _ => None,
         };

@@ -299,6 +299,7 @@ impl<'a> Dump<'a> {
                     CallKind::Plain => "call",
                     CallKind::New => "new",
                     CallKind::Spawn => "spawn",
+                    CallKind::Decorate => "decorate",
                 };
                 format!("{kind} {}({})", self.callee(callee), self.args(args))
             }

@@ -1,0 +1,180 @@
+//! Calls, and the built-in functions that are really operators.
+
+use ruff_python_ast::{self as ast, Expr};
+use toctou_core::Span;
+use toctou_core::ir::{Arg, BinOp, CallKind, Callee, Key, Op, Var};
+
+use super::{Lower, at};
+
+impl<'a> Lower<'a> {
+    pub(super) fn call(&mut self, e: &'a ast::ExprCall) -> Var {
+        let span = at(e);
+        if let Expr::Name(name) = e.func.as_ref()
+            && self.is_builtin(name.id.as_str())
+            && let Some(value) = self.builtin(span, name.id.as_str(), &e.arguments)
+        {
+            return value;
+        }
+        let kind = if is_class_name(&e.func) {
+            CallKind::New
+        } else {
+            CallKind::Plain
+        };
+        let mut skip = 0;
+        let callee = match e.func.as_ref() {
+            Expr::Attribute(attribute) => {
+                let name = attribute.attr.as_str();
+                if is_super(&attribute.value) {
+                    match name {
+                        "__init__" => Callee::Super(None),
+                        _ => Callee::Super(Some(self.names.intern(name))),
+                    }
+                } else if name == "__init__"
+                    && e.arguments.args.first().is_some_and(|a| self.is_self(a))
+                {
+                    // `Base.__init__(self, x)`
+                    skip = 1;
+                    Callee::Super(None)
+                } else {
+                    let obj = self.expr(&attribute.value);
+                    let name = self.names.intern(name);
+                    Callee::Method { obj, name }
+                }
+            }
+            other => Callee::Value(self.expr(other)),
+        };
+        let args = self.arguments(&e.arguments, skip);
+        let dst = self.temp();
+        self.emit(
+            span,
+            Op::Call {
+                dst,
+                callee,
+                args,
+                kind,
+            },
+        );
+        dst
+    }
+
+    pub(super) fn arguments(&mut self, arguments: &'a ast::Arguments, skip: usize) -> Vec<Arg> {
+        let mut args = Vec::with_capacity(arguments.args.len() + arguments.keywords.len());
+        for arg in arguments.args.iter().skip(skip) {
+            args.push(Arg {
+                value: self.expr(arg),
+                spread: matches!(arg, Expr::Starred(_)),
+                name: None,
+            });
+        }
+        for keyword in &arguments.keywords {
+            let name = keyword
+                .arg
+                .as_ref()
+                .map(|name| self.names.intern(name.as_str()));
+            args.push(Arg {
+                value: self.expr(&keyword.value),
+                spread: name.is_none(),
+                name,
+            });
+        }
+        args
+    }
+
+    /// Nobody has given the name another meaning.
+    fn is_builtin(&self, name: &str) -> bool {
+        self.scopes.owner(self.f.scope, name).is_none()
+    }
+
+    fn builtin(&mut self, span: Span, name: &str, arguments: &'a ast::Arguments) -> Option<Var> {
+        let args = &arguments.args;
+        let text = |e: &'a Expr| match e {
+            Expr::StringLiteral(text) => Some(text.value.to_str()),
+            _ => None,
+        };
+        match (name, args.as_ref()) {
+            ("len", [of]) => {
+                let obj = self.expr(of);
+                Some(self.get_field(span, obj, "length"))
+            }
+            ("getattr", [of, field]) => {
+                let field = text(field)?;
+                let obj = self.expr(of);
+                Some(self.get_field(span, obj, field))
+            }
+            ("getattr", [of, field, default]) => {
+                let field = text(field)?;
+                let obj = self.expr(of);
+                let value = self.get_field(span, obj, field);
+                let default = self.expr(default);
+                Some(self.phi(span, vec![value, default]))
+            }
+            ("hasattr", [of, field]) => {
+                let field = text(field)?;
+                let obj = self.expr(of);
+                Some(self.get_field(span, obj, field))
+            }
+            ("setattr", [of, field, value]) => {
+                let field = text(field)?;
+                let obj = self.expr(of);
+                let value = self.expr(value);
+                let field = self.names.intern(field);
+                self.emit(span, Op::SetField { obj, field, value });
+                Some(self.null(span))
+            }
+            ("isinstance" | "issubclass", [of, class]) => {
+                let left = self.expr(of);
+                let right = self.expr(class);
+                Some(self.binary(span, BinOp::Test, left, right))
+            }
+            ("type", [of]) if self.is_self(of) => {
+                let class = self.method_class()?;
+                let dst = self.temp();
+                self.emit(span, Op::Class { dst, class });
+                Some(dst)
+            }
+            ("dict", []) => {
+                let mut fields = Vec::new();
+                for keyword in &arguments.keywords {
+                    let key = match &keyword.arg {
+                        Some(name) => Key::Name(self.names.intern(name.as_str())),
+                        None => Key::Spread,
+                    };
+                    fields.push((key, self.expr(&keyword.value)));
+                }
+                let dst = self.temp();
+                self.emit(span, Op::Object { dst, fields });
+                Some(dst)
+            }
+            ("list" | "set", []) => {
+                let dst = self.temp();
+                let items = Vec::new();
+                self.emit(span, Op::Array { dst, items });
+                Some(dst)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// `super()` and `super(C, self)`
+fn is_super(expression: &Expr) -> bool {
+    matches!(expression, Expr::Call(call)
+        if matches!(call.func.as_ref(), Expr::Name(name) if name.id.as_str() == "super"))
+}
+
+/// `Store(…)`, `pg.Pool(…)`: names with a capital are those of classes.
+fn is_class_name(callee: &Expr) -> bool {
+    let name = match callee {
+        Expr::Name(name) => name.id.as_str(),
+        Expr::Attribute(attribute) => attribute.attr.as_str(),
+        // `Queue[int]()`
+        Expr::Subscript(subscript) => match subscript.value.as_ref() {
+            Expr::Name(name) => name.id.as_str(),
+            _ => return false,
+        },
+        _ => return false,
+    };
+    let name = name.trim_start_matches('_');
+    let capital = name.chars().next().is_some_and(char::is_uppercase);
+    capital && (name.len() == 1 || name.chars().any(char::is_lowercase))
+}

@@ -1,0 +1,319 @@
+//! Syntax tree to code IR.
+//!
+//! One [`Lower`] per file, one [`State`] per function being lowered. The tree
+//! is walked by recursion over nesting; past [`MAX_DEPTH`] a construct becomes
+//! [`Op::Opaque`].
+
+mod assign;
+mod call;
+mod class;
+mod comprehension;
+mod expr;
+mod finally;
+mod function;
+mod logic;
+mod loops;
+mod matching;
+mod module;
+mod stmt;
+mod vars;
+
+use ruff_python_ast::Stmt;
+use ruff_text_size::{Ranged, TextRange};
+use rustc_hash::{FxHashMap, FxHashSet};
+use toctou_core::ir::{
+    Arg, Block, BlockId, CallKind, Callee, ClassId, Dispatch, FuncId, FuncKind, Function, Inst,
+    Literal, Module, Op, Term, Var, VarInfo, VarKind,
+};
+use toctou_core::{FileId, Name, Names, Span};
+
+use crate::scope::Scopes;
+use finally::Frame;
+
+/// Levels of nesting that are lowered. Python itself gives up at 200 brackets
+/// and 100 levels of indentation.
+pub(crate) const MAX_DEPTH: u32 = 200;
+
+pub(crate) struct Lower<'a> {
+    text: &'a str,
+    scopes: Scopes<'a>,
+    /// The function being lowered, and those it stands in.
+    f: State<'a>,
+    outer: Vec<State<'a>>,
+    names: Names,
+    module: Module,
+    depth: u32,
+    /// Imports made inside functions: specifier and name to import register.
+    imports: FxHashMap<(Name, Option<Name>), Var>,
+    /// Names of types that an import brought.
+    typed: FxHashSet<Name>,
+}
+
+/// One function under construction.
+struct State<'a> {
+    id: FuncId,
+    /// Position in [`Scopes::list`].
+    scope: usize,
+    vars: Vec<VarInfo>,
+    blocks: Vec<Block>,
+    /// `None`: the code that comes next cannot be reached.
+    current: Option<BlockId>,
+    /// Where a throw goes from here.
+    handler: Option<BlockId>,
+    frames: Vec<Frame>,
+    /// Positions of the `finally` frames in `frames`.
+    finallies: Vec<usize>,
+    /// Value of a `return` that a `finally` holds up.
+    returned: Option<Var>,
+    /// What the method calls its object.
+    this: Option<&'a str>,
+    class: Option<ClassId>,
+    /// Exceptions being handled, for a bare `raise`.
+    caught: Vec<Var>,
+    /// Names of the class bodies being run, innermost last.
+    class_names: Vec<FxHashMap<&'a str, Var>>,
+}
+
+impl State<'_> {
+    fn new(id: FuncId, scope: usize) -> Self {
+        Self {
+            id,
+            scope,
+            vars: Vec::with_capacity(16),
+            blocks: vec![empty_block(None)],
+            current: Some(BlockId(0)),
+            handler: None,
+            frames: Vec::new(),
+            finallies: Vec::new(),
+            returned: None,
+            this: None,
+            class: None,
+            caught: Vec::new(),
+            class_names: Vec::new(),
+        }
+    }
+
+    fn var(&mut self, info: VarInfo) -> Var {
+        let var = Var(self.vars.len() as u32);
+        self.vars.push(info);
+        var
+    }
+}
+
+fn empty_block(handler: Option<BlockId>) -> Block {
+    Block {
+        insts: Vec::new(),
+        term: Term::Return(None),
+        term_span: Span::default(),
+        handler,
+    }
+}
+
+fn span(range: TextRange) -> Span {
+    Span::new(range.start().to_u32(), range.end().to_u32())
+}
+
+fn at(node: &impl Ranged) -> Span {
+    span(node.range())
+}
+
+pub(crate) fn lower<'a>(
+    file: FileId,
+    text: &'a str,
+    body: &'a [Stmt],
+    scopes: Scopes<'a>,
+) -> Module {
+    let mut lower = Lower {
+        text,
+        scopes,
+        f: State::new(FuncId(0), 0),
+        outer: Vec::new(),
+        names: Names::new(),
+        module: Module {
+            file,
+            names: Names::new(),
+            functions: Vec::new(),
+            classes: Vec::new(),
+            imports: Vec::new(),
+            exports: Vec::new(),
+            star_exports: Vec::new(),
+            types: Vec::new(),
+            directives: Vec::new(),
+            opaque: 0,
+            dispatch: Dispatch::Threads {
+                handlers: Some(false),
+            },
+        },
+        depth: 0,
+        imports: FxHashMap::default(),
+        typed: FxHashSet::default(),
+    };
+    lower.program(body);
+    lower.module.names = lower.names;
+    lower.module
+}
+
+/// Registers, instructions and blocks.
+impl<'a> Lower<'a> {
+    fn temp(&mut self) -> Var {
+        self.f.var(VarInfo {
+            name: None,
+            kind: VarKind::Temp,
+            captured: false,
+            ty: None,
+        })
+    }
+
+    fn emit(&mut self, span: Span, op: Op) {
+        let Some(current) = self.f.current else {
+            return;
+        };
+        if let Some(block) = self.f.blocks.get_mut(current.0 as usize) {
+            block.insts.push(Inst { op, span });
+        }
+    }
+
+    fn constant(&mut self, span: Span, value: Literal) -> Var {
+        let dst = self.temp();
+        self.emit(span, Op::Const { dst, value });
+        dst
+    }
+
+    fn string(&mut self, span: Span, text: &str) -> Var {
+        let name = self.names.intern(text);
+        self.constant(span, Literal::Str(name))
+    }
+
+    fn null(&mut self, span: Span) -> Var {
+        self.constant(span, Literal::Null)
+    }
+
+    fn opaque(&mut self, span: Span, from: Vec<Var>) -> Var {
+        let dst = self.temp();
+        self.emit(span, Op::Opaque { dst, from });
+        dst
+    }
+
+    fn phi(&mut self, span: Span, from: Vec<Var>) -> Var {
+        let dst = self.temp();
+        self.emit(span, Op::Phi { dst, from });
+        dst
+    }
+
+    fn get_field(&mut self, span: Span, obj: Var, field: &str) -> Var {
+        let field = self.names.intern(field);
+        let dst = self.temp();
+        self.emit(span, Op::GetField { dst, obj, field });
+        dst
+    }
+
+    fn this(&mut self, span: Span) -> Var {
+        let dst = self.temp();
+        self.emit(span, Op::This { dst });
+        dst
+    }
+
+    fn global(&mut self, span: Span, name: &str) -> Var {
+        let name = self.names.intern(name);
+        let dst = self.temp();
+        self.emit(span, Op::Global { dst, name });
+        dst
+    }
+
+    fn awaited(&mut self, span: Span, src: Var) -> Var {
+        let dst = self.temp();
+        self.emit(span, Op::Await { dst, src });
+        dst
+    }
+
+    /// `obj.name(args)`, where the language calls a method of its own accord.
+    fn method_call(&mut self, span: Span, obj: Var, name: &str, args: &[Var]) -> Var {
+        let name = self.names.intern(name);
+        self.call_op(span, Callee::Method { obj, name }, args, CallKind::Plain)
+    }
+
+    fn call_op(&mut self, span: Span, callee: Callee, args: &[Var], kind: CallKind) -> Var {
+        let dst = self.temp();
+        let args = args
+            .iter()
+            .map(|&value| Arg {
+                value,
+                spread: false,
+                name: None,
+            })
+            .collect();
+        self.emit(
+            span,
+            Op::Call {
+                dst,
+                callee,
+                args,
+                kind,
+            },
+        );
+        dst
+    }
+
+    /// Past the nesting limit: one instruction for all of it, and counted.
+    #[cold]
+    fn too_deep(&mut self, span: Span) -> Var {
+        self.module.opaque += 1;
+        self.opaque(span, Vec::new())
+    }
+
+    fn block(&mut self) -> BlockId {
+        self.block_under(self.f.handler)
+    }
+
+    fn block_under(&mut self, handler: Option<BlockId>) -> BlockId {
+        let id = BlockId(self.f.blocks.len() as u32);
+        self.f.blocks.push(empty_block(handler));
+        id
+    }
+
+    /// Ends the current block, if it can be reached at all.
+    fn end(&mut self, span: Span, term: Term) {
+        let Some(current) = self.f.current.take() else {
+            return;
+        };
+        if let Some(block) = self.f.blocks.get_mut(current.0 as usize) {
+            block.term = term;
+            block.term_span = span;
+        }
+    }
+
+    fn goto(&mut self, span: Span, target: BlockId) {
+        self.end(span, Term::Goto(target));
+    }
+
+    fn start(&mut self, block: BlockId) {
+        self.f.current = Some(block);
+    }
+
+    fn reachable(&self) -> bool {
+        self.f.current.is_some()
+    }
+
+    /// Makes room for a function, so that its id is known while it is lowered.
+    fn new_function(&mut self, name: Name, kind: FuncKind, at: Span) -> FuncId {
+        let id = FuncId(self.module.functions.len() as u32);
+        self.module.functions.push(Function {
+            name,
+            kind,
+            parent: None,
+            class: None,
+            is_async: false,
+            is_generator: false,
+            exported: false,
+            params: Vec::new(),
+            has_rest: false,
+            vars: Vec::new(),
+            blocks: Vec::new(),
+            return_type: None,
+            decorators: Vec::new(),
+            span: at,
+            name_span: at,
+        });
+        id
+    }
+}

@@ -1,0 +1,51 @@
+import asyncio
+import json
+
+import aiofiles
+import httpx
+from filelock import AsyncFileLock
+from mcp.server.fastmcp import FastMCP
+
+mcp = FastMCP("settings")
+lock = AsyncFileLock("settings.lock")
+jobs = asyncio.Lock()
+
+
+async def read(path: str) -> dict:
+    async with aiofiles.open(path) as file:
+        return json.loads(await file.read())
+
+
+async def write(path: str, data: dict) -> None:
+    async with aiofiles.open(path, "w") as file:
+        await file.write(json.dumps(data))
+
+
+@mcp.tool()
+async def set_setting(name: str, value: str) -> str:
+    async with lock:
+        settings = await read("settings.json")
+        settings[name] = value
+        await write("settings.json", settings)
+    return "set"
+
+
+@mcp.tool()
+async def add_entry(name: str, text: str) -> str:
+    async with lock:
+        journal = await read("journal.json")
+        journal[name] = text
+        await write("journal.json", journal)
+    return "added"
+
+
+@mcp.tool()
+async def run_job(url: str) -> str:
+    async with jobs:
+        async with httpx.AsyncClient() as client:
+            answer = await client.get(url)
+    return answer.text
+
+
+if __name__ == "__main__":
+    mcp.run()

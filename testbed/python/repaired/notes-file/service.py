@@ -1,0 +1,46 @@
+"""Notes in one JSON file, behind a lock that other processes respect."""
+
+import json
+from pathlib import Path
+
+import aiofiles
+from filelock import AsyncFileLock
+
+FILE = Path("notes.json")
+EXPORTS = Path("exports")
+lock = AsyncFileLock("notes.json.lock")
+
+
+async def load() -> list[dict]:
+    async with aiofiles.open(FILE) as file:
+        return json.loads(await file.read())
+
+
+async def save(notes: list[dict]) -> None:
+    async with aiofiles.open(FILE, "w") as file:
+        await file.write(json.dumps(notes))
+
+
+async def add(text: str) -> int:
+    async with lock:
+        notes = await load()
+        notes.append({"text": text})
+        await save(notes)
+    return len(notes)
+
+
+async def remove(text: str) -> int:
+    async with lock:
+        notes = await load()
+        kept = [note for note in notes if note["text"] != text]
+        await save(kept)
+    return len(kept)
+
+
+def export(name: str, text: str) -> str:
+    try:
+        with open(EXPORTS / name, "x") as file:
+            file.write(text)
+    except FileExistsError:
+        return "there is one already"
+    return "exported"
