@@ -582,7 +582,11 @@ impl<'a, 'm> Context<'a, 'm> {
     pub fn may_be_shared(&self, place: Sym) -> bool {
         matches!(
             self.syms.kind(self.syms.root(place)),
-            SymKind::This | SymKind::Param(_) | SymKind::Cell(_) | SymKind::VarLoc(_)
+            SymKind::This
+                | SymKind::Param(_)
+                | SymKind::Cell(_)
+                | SymKind::VarLoc(_)
+                | SymKind::Class(_)
         )
     }
 }

@@ -528,6 +528,8 @@ fn is_shared(
             let class = enclosing_class(cx, root.handler);
             class.is_none_or(|c| !activations.short_lived.contains(&c))
         }
+        // What a class has for all its objects.
+        SymKind::Class(_) => true,
         _ => false,
     }
 }

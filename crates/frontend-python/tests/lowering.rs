@@ -132,7 +132,9 @@ fn with_enters_and_leaves_on_every_way_out() {
         "file.py",
         "async def f(lock):\n    async with lock:\n        return 1\n",
     );
-    assert_eq!(methods_called(&module), ["__aenter__", "__aexit__"]);
+    let mut called = methods_called(&module);
+    called.sort_unstable();
+    assert_eq!(called, ["__aenter__", "__aexit__"]);
     let f = function(&module, "f");
     let exits = f.blocks.iter().flat_map(|b| &b.insts);
     let exits = exits.filter(|i| matches!(i.op, Op::Exit { .. })).count();

@@ -176,10 +176,12 @@ fn synchronous_tools_have_threads_from_version_two_on() {
         ("requirements.txt", "mcp==2.0.0\n"),
     ];
     assert_eq!(scan(&two, "regular"), ["session-lost-update"]);
-    // Not known: said, and not for everybody.
-    let unknown = [("server.py", source.as_str())];
-    assert_eq!(scan(&unknown, "regular"), Vec::<String>::new());
-    assert_eq!(scan(&unknown, "pedantic"), ["session-lost-update"]);
+    // Not known: said, and less certain.
+    let project = Project::new(&[("server.py", &source)]);
+    let json = project.run("scan . --no-config --output json").json();
+    assert_eq!(json["findings"][0]["rule"], "session-lost-update");
+    assert_eq!(json["findings"][0]["confidence"], "medium");
+    assert_eq!(json["notes"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]

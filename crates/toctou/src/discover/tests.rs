@@ -51,7 +51,8 @@ fn leaves_out_what_others_wrote_or_a_tool_made() {
         "node_modules/p/index.js",
         ".hidden/a.ts",
         "package.json",
-        "server.py",
+        "venv/lib/x.py",
+        "server.rs",
     ]);
     let found = tree.scan(&[""]);
     assert_eq!(names(&found), ["src/a.ts", "src/b.ts"]);
@@ -59,13 +60,14 @@ fn leaves_out_what_others_wrote_or_a_tool_made() {
         skipped(&found),
         [
             ("node_modules/", "vendored"),
+            ("venv/", "vendored"),
             ("dist/", "generated, 2 files"),
             ("lib/x.min.js", "minified")
         ]
     );
-    assert_eq!(found.skipped_files, 4);
+    assert_eq!(found.skipped_files, 5);
     assert_eq!(found.manifests.len(), 1);
-    assert_eq!(found.other_languages.get("Python"), Some(&1));
+    assert_eq!(found.other_languages.get("Rust"), Some(&1));
 }
 
 #[test]
