@@ -38,6 +38,8 @@ pub struct Entry {
     pub locks: Vec<Rc<Lock>>,
     pub yields_before: bool,
     pub detached: bool,
+    /// Runs beside the caller: `go f()`.
+    pub spawned: bool,
     pub label: Option<Name>,
     pub depth: u8,
 }
@@ -110,6 +112,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 args: args.to_vec(),
                 bound: bound.clone(),
                 detached: !awaited,
+                spawned: kind == CallKind::Spawn,
                 label: labels.get(f).copied(),
                 ..Entry::default()
             };
@@ -408,7 +411,7 @@ impl<'a> Interp<'_, 'a, '_> {
             map: vec![u32::MAX; summary.events.len()],
         };
         // What is not waited for runs beside us, not before what comes next.
-        if !(entry.detached && callee.is_async) {
+        if !entry.spawned && !(entry.detached && callee.is_async) {
             self.enter_events(&summary, &mut inst);
         }
         if self.last_round {
@@ -448,6 +451,13 @@ impl<'a> Interp<'_, 'a, '_> {
                 });
             }
             result = handle;
+        }
+        if self.is_tuples(&[result])
+            && let SymKind::Object(fields) = self.cx.syms.kind(result).clone()
+        {
+            for (_, value) in &fields {
+                self.add_deps(*value, &deps);
+            }
         }
         self.add_deps(result, &deps);
         if !summary.may_throw {
@@ -491,6 +501,8 @@ impl<'a> Interp<'_, 'a, '_> {
             scope: toctou_models::LockScope::Process,
             kind: LockKind::Chain,
             lease: false,
+            shared: false,
+            once: false,
             func: self.id,
             span: self.span,
         });

@@ -131,6 +131,8 @@ pub struct Words {
     pub catch: Name,
     pub finally: Name,
     pub op: Name,
+    /// The first of several results.
+    pub first: Name,
     pub release: [Name; 6],
     pub promise: EntityId,
     /// Fields that only wrap what was read: `rows`, `data`.
@@ -160,6 +162,7 @@ impl<'a, 'm> Context<'a, 'm> {
             catch: names.intern("catch"),
             finally: names.intern("finally"),
             op: names.intern("<op>"),
+            first: names.intern("#0"),
             release: [
                 "release",
                 "unlock",
@@ -171,7 +174,8 @@ impl<'a, 'm> Context<'a, 'm> {
             .map(|w| names.intern(w)),
             wrappers: [
                 "rows", "row", "data", "result", "results", "value", "values", "items", "length",
-                "size", "0", "docs", "rowCount", "count", "changes", "error", "body",
+                "size", "0", "docs", "rowCount", "count", "changes", "error", "body", "#0", "#1",
+                "#2", "#3",
             ]
             .map(|w| names.intern(w))
             .into_iter()
@@ -213,6 +217,7 @@ impl<'a, 'm> Context<'a, 'm> {
             literal_names: None,
             words,
         };
+        cx.syms.rest = Some(cx.names.intern("..."));
         cx.collect();
         cx
     }

@@ -243,6 +243,9 @@ impl Interp<'_, '_, '_> {
     /// A flag that is tested and then set without giving way is a lock until it is cleared.
     pub(crate) fn flag_locks(&mut self) {
         let mut found: Vec<(Pos, Loc, Span, Vec<Pos>)> = Vec::new();
+        if self.anywhere {
+            return;
+        }
         for (w, e) in self.events.iter().enumerate() {
             let sets = e.loc.kind == ResourceKind::Memory
                 && e.act == Act::Write
@@ -280,6 +283,8 @@ impl Interp<'_, '_, '_> {
                     scope: LockScope::Process,
                     kind: LockKind::Flag,
                     lease: false,
+                    shared: false,
+                    once: false,
                     func: self.id,
                     span,
                 }),
@@ -404,7 +409,11 @@ impl Interp<'_, '_, '_> {
 
     /// A lock that is held from the read to the write.
     pub(crate) fn protect(&self, window: &mut Window, lock: &Rc<Lock>) {
-        // A lock that every call makes for itself keeps nobody out.
+        // A lock that every call makes for itself keeps nobody out; nor does one
+        // that others hold beside us.
+        if lock.shared {
+            return;
+        }
         if matches!(
             self.cx.syms.kind(self.cx.syms.root(lock.key)),
             SymKind::New(..) | SymKind::Fresh(_)

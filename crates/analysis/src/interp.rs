@@ -351,7 +351,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         }
     }
 
-    fn set(&mut self, v: Var, sym: Sym) {
+    pub(crate) fn set(&mut self, v: Var, sym: Sym) {
         let i = v.0 as usize;
         if self.assigned[i] == self.round || self.assigned[i] == u32::MAX {
             let old = self.vals[i];
@@ -627,10 +627,14 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         } else {
             let mut out: Vec<(Name, Sym)> = Vec::new();
             for (key, value) in fields {
+                let value = self.val(*value);
                 if let Key::Name(name) = key {
-                    out.push((*name, self.val(*value)));
-                } else if let SymKind::Object(inner) = self.cx.syms.kind(self.val(*value)) {
+                    out.push((*name, value));
+                } else if let SymKind::Object(inner) = self.cx.syms.kind(value) {
                     out.extend(inner.iter().copied());
+                } else if fields.len() == 1 && matches!(key, Key::Spread) {
+                    // A copy: its fields are its own, what they hold is not.
+                    out.extend(self.cx.syms.rest.map(|rest| (rest, value)));
                 }
             }
             self.cx.syms.make(SymKind::Object(out.into()))

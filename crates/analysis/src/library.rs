@@ -25,6 +25,8 @@ pub struct Call {
     pub duck: bool,
     /// Only on a receiver that another call has shown to be a table.
     pub known_table: bool,
+    /// The variables that are given what the call says.
+    pub fills: Option<PlaceExpr>,
 }
 
 pub struct EffectRule {
@@ -350,6 +352,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
         when: whens(&m.when),
         duck,
         known_table: m.known_table,
+        fills: place(&m.fills),
     }
 }
 

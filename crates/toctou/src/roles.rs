@@ -72,7 +72,6 @@ fn split(path: &str) -> (Vec<&str>, &str) {
 pub(crate) fn unsupported_language(extension: &str) -> Option<&'static str> {
     match extension {
         "py" => Some("Python"),
-        "go" => Some("Go"),
         "rs" => Some("Rust"),
         _ => None,
     }
