@@ -372,6 +372,7 @@ impl<'a> Interp<'_, 'a, '_> {
     pub fn enter(&mut self, f: FuncId, entry: Entry) -> Sym {
         let callee = self.cx.program.function(f);
         let site = self.site();
+        self.note_call(f, &entry);
         if self.is_product && f != self.id {
             self.cx.entered.insert(f);
         }

@@ -7,6 +7,7 @@ mod blind_update;
 mod broken_lock;
 mod close_race;
 pub(crate) mod code;
+mod data_race;
 mod flow;
 mod leases;
 mod lock_table;
@@ -26,6 +27,7 @@ const CHECKS: &[Check] = &[
     blind_update::check,
     broken_lock::check,
     close_race::check,
+    data_race::check,
     leases::check,
     multi_step::check,
     no_limit::check,

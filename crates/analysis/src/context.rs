@@ -74,6 +74,8 @@ pub enum DefectKind {
     RelatedSteps,
     /// Something that cannot be taken back is sent without an idempotency key.
     SendTwice,
+    /// Memory that several threads use with nothing that keeps them apart.
+    DataRace,
     /// A record that others read and write back is overwritten blindly.
     BlindUpdate,
 }
@@ -118,6 +120,8 @@ pub struct Context<'a, 'm> {
     /// Column sets that cannot be there twice, by table.
     pub unique: FxHashMap<String, Vec<Vec<String>>>,
     pub unknown_calls: FxHashMap<String, u32>,
+    /// Plain accesses to memory, by function.
+    pub(crate) plain: Vec<crate::interp::access::Accesses>,
     literal_names: Option<FxHashMap<FuncId, Name>>,
     pub words: Words,
 }
@@ -214,6 +218,9 @@ impl<'a, 'm> Context<'a, 'm> {
             entered: FxHashSet::default(),
             unique: FxHashMap::default(),
             unknown_calls: FxHashMap::default(),
+            plain: std::iter::repeat_with(Default::default)
+                .take(program.functions.len())
+                .collect(),
             literal_names: None,
             words,
         };

@@ -5,6 +5,7 @@
 //! may be shared) do have a place in the control flow. Summaries of callees
 //! are put in at their call, in this function's terms.
 
+pub(crate) mod access;
 mod memory;
 mod values;
 
@@ -124,6 +125,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub sure: FxHashSet<Sym>,
     /// Instructions that can fail.
     pub failing: Vec<Pos>,
+    /// Plain accesses to memory, and calls, for the check for data races.
+    pub(crate) plain: access::Accesses,
 }
 
 impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
@@ -170,6 +173,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             chain_poison: Vec::new(),
             sure: FxHashSet::default(),
             failing: Vec::new(),
+            plain: access::Accesses::default(),
             cx,
             id,
             function,
@@ -305,6 +309,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         self.yields.clear();
         self.chain_poison.clear();
         self.failing.clear();
+        self.plain = access::Accesses::default();
         let function = self.function;
         let mut ordinal_base = vec![0u32; function.blocks.len()];
         let mut total = 0;
@@ -415,27 +420,34 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 self.set(*dst, sym);
             }
             Op::LoadVar { dst, cell } => {
+                self.variable_access(*cell, false);
                 let sym = self.load(*cell);
                 self.set(*dst, sym);
             }
-            Op::StoreVar { cell, value } => self.store(*cell, *value),
+            Op::StoreVar { cell, value } => {
+                self.variable_access(*cell, true);
+                self.store(*cell, *value);
+            }
             Op::This { dst } => {
                 let sym = self.cx.syms.make(SymKind::This);
                 self.set(*dst, sym);
             }
             Op::GetField { dst, obj, field } => {
                 let base = self.val(*obj);
+                self.field_access(*obj, base, *field, false);
                 let sym = self.get_field(base, *field);
                 self.set(*dst, sym);
             }
             Op::SetField { obj, field, value } => {
                 let base = self.val(*obj);
+                self.field_access(*obj, base, *field, true);
                 let place = self.cx.syms.make(SymKind::Field(base, *field));
                 let value = self.val(*value);
                 self.write_memory(place, value, Mode::Blind);
             }
             Op::GetIndex { dst, obj, index } => {
                 let (base, index) = (self.val(*obj), self.val(*index));
+                self.content_access(base, false);
                 let sym = match self.cx.syms.kind(index) {
                     SymKind::Str(name) => {
                         let name = *name;
@@ -447,6 +459,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             Op::SetIndex { obj, index, value } => {
                 let (base, index) = (self.val(*obj), self.val(*index));
+                self.content_access(base, true);
                 let place = match self.cx.syms.kind(index) {
                     SymKind::Str(name) => SymKind::Field(base, *name),
                     _ => SymKind::Index(base, index),
@@ -457,6 +470,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             Op::Delete { obj, key } => {
                 let base = self.val(*obj);
+                self.content_access(base, true);
                 let place = match key {
                     Ok(name) => SymKind::Field(base, *name),
                     Err(index) => SymKind::Index(base, self.val(*index)),
@@ -568,6 +582,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             Op::Element { dst, of, keys } => {
                 let base = self.val(*of);
+                self.content_access(base, false);
                 let sym = if *keys {
                     let sym = self.cx.syms.unknown(self.site());
                     let deps = self.deps_of(base);

@@ -33,6 +33,7 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     windows.sort_by_key(|w| !(w.in_process || w.cross_process));
     windows.truncate(MAX_WINDOWS);
     interp.lock_defects(&held);
+    interp.settle_accesses(&held);
     interp.summarise(&held, windows)
 }
 

@@ -117,6 +117,7 @@ pub(crate) fn begins_with_a_read(kind: DefectKind) -> bool {
             | DefectKind::MultiStep
             | DefectKind::RelatedSteps
             | DefectKind::SendTwice
+            | DefectKind::DataRace
     )
 }
 
@@ -199,6 +200,10 @@ pub(crate) fn of_defect(program: &Program, defect: &Defect, last: &str) -> Inter
                 "closes, and waits for what is registered",
             ),
             words("A", Action::Write, spot, "goes on and registers its work"),
+        ],
+        DefectKind::DataRace => vec![
+            words("A", Action::Write, first, "uses it"),
+            words("B", Action::Write, spot, "uses it at the same moment"),
         ],
         DefectKind::PartialInit => vec![
             step(program, "A", Action::Open, first, None),
