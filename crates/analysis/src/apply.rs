@@ -264,8 +264,11 @@ impl Interp<'_, '_, '_> {
                     let event = self.sql_effect(effect, view);
                     read = event.or(read);
                 }
-                Do::Close => {}
+                Do::Close | Do::Enroll | Do::Join => self.life(effect, view),
                 _ => {
+                    if matches!(effect.effect.r#do, Do::Use | Do::Open) {
+                        self.life(effect, view);
+                    }
                     let event = self.plain_effect(effect, view, rule.duck);
                     read = event.or(read);
                 }

@@ -10,6 +10,7 @@ pub(crate) mod code;
 mod data_race;
 mod flow;
 mod leases;
+mod lifetime;
 mod lock_table;
 mod multi_step;
 mod no_limit;
@@ -18,6 +19,8 @@ mod retry;
 mod sends;
 mod shared_server;
 mod transactions;
+
+pub(crate) use close_race::is_closing;
 
 use crate::context::Context;
 
@@ -29,6 +32,7 @@ const CHECKS: &[Check] = &[
     close_race::check,
     data_race::check,
     leases::check,
+    lifetime::check,
     multi_step::check,
     no_limit::check,
     partial_init::check,

@@ -58,6 +58,8 @@ pub enum DefectKind {
     LeaseInUse,
     /// Closed is tested and work is begun, not in one step with closing.
     CloseRace,
+    /// What a call uses can be closed while it does.
+    UseAfterClose,
     /// Opened in a sequence; a later failure leaks the earlier ones.
     PartialInit,
     /// A retry that never gives up.

@@ -252,6 +252,10 @@ pub enum Do {
     Send,
     /// Reaches something costly or limited: a pool, a paid API, a subprocess.
     Use,
+    /// Counts work in that somebody may wait for: `wg.Add(1)`.
+    Enroll,
+    /// Waits until everything that was counted in under the same key is done.
+    Join,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize, JsonSchema)]

@@ -118,6 +118,7 @@ pub(crate) fn begins_with_a_read(kind: DefectKind) -> bool {
             | DefectKind::RelatedSteps
             | DefectKind::SendTwice
             | DefectKind::DataRace
+            | DefectKind::UseAfterClose
     )
 }
 
@@ -200,6 +201,11 @@ pub(crate) fn of_defect(program: &Program, defect: &Defect, last: &str) -> Inter
                 "closes, and waits for what is registered",
             ),
             words("A", Action::Write, spot, "goes on and registers its work"),
+        ],
+        DefectKind::UseAfterClose => vec![
+            words("A", Action::Read, spot, "finds it open"),
+            words("B", Action::Close, first, "closes it"),
+            words("A", Action::Write, spot, "goes on to use it"),
         ],
         DefectKind::DataRace => vec![
             words("A", Action::Write, first, "uses it"),

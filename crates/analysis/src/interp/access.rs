@@ -5,13 +5,16 @@
 //! it guards hang from the same object in nearly all code.
 
 use super::Interp;
+use crate::calls::CallView;
 use crate::effect::{Lock, Pos};
 use crate::held::{Held, MAX_ACQUIRES};
+use crate::library::EffectRule;
 use crate::linkage::TypeTarget;
 use crate::sym::{Sym, SymKind};
 use std::rc::Rc;
 use toctou_core::ir::{Cell, ClassId, FuncId, ModuleId, Op, TypeRef, Var, VarKind};
 use toctou_core::{Name, Span};
+use toctou_models::Do;
 
 /// A variable of the program, whichever object it is a part of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -64,13 +67,30 @@ pub struct Passed {
     /// In a loop: it may be done many times at once.
     pub repeated: bool,
     given: Vec<Rc<Lock>>,
-    at: Pos,
+    pub at: Pos,
+    pub span: Span,
+    /// The object whose method it is.
+    pub recv: Option<Sym>,
+}
+
+/// A step in the life of something: it is opened, used, counted, closed.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub what: Do,
+    pub key: Sym,
+    pub span: Span,
+    pub at: Pos,
+    /// What is held, and by which acquisition.
+    pub locks: Vec<(HeldLock, usize)>,
 }
 
 #[derive(Default, Debug)]
 pub struct Accesses {
     pub accesses: Vec<Access>,
     pub calls: Vec<Passed>,
+    pub life: Vec<Step>,
+    /// Tests (`false`) and settings (`true`) of flags, by the event that they are.
+    pub flags: Vec<(bool, Step)>,
 }
 
 const MAX_ACCESSES: usize = 400;
@@ -270,7 +290,55 @@ impl Interp<'_, '_, '_> {
             repeated,
             given: entry.locks.clone(),
             at: self.at,
+            span: self.span,
+            recv: entry.recv,
         });
+    }
+
+    pub(crate) fn life(&mut self, effect: &EffectRule, view: &CallView<'_>) {
+        if !self.anywhere || self.plain.life.len() >= MAX_CALLS {
+            return;
+        }
+        let key = match &effect.key {
+            Some(place) => self.place(place, view),
+            None => view.recv,
+        };
+        if let Some(key) = key {
+            self.plain.life.push(Step {
+                what: effect.effect.r#do,
+                key,
+                span: self.span,
+                at: self.at,
+                locks: Vec::new(),
+            });
+        }
+    }
+
+    /// Flags of this object that are tested or set, by this function itself.
+    fn collect_flags(&mut self, plain: &mut Accesses) {
+        if plain.life.is_empty() && plain.accesses.is_empty() {
+            return;
+        }
+        for e in self.events.iter().filter(|e| e.call.is_none()) {
+            let sets = e.act == crate::effect::Act::Write && e.constant && !e.idempotent;
+            let asks = e.act == crate::effect::Act::Read;
+            let named = match self.cx.syms.kind(e.loc.key) {
+                SymKind::Field(_, name) => crate::checks::is_closing(self.cx.names.text(*name)),
+                _ => false,
+            };
+            if named && (sets || asks) && plain.flags.len() < MAX_CALLS {
+                plain.flags.push((
+                    sets,
+                    Step {
+                        what: if sets { Do::Write } else { Do::Read },
+                        key: e.loc.key,
+                        span: e.trail.span,
+                        at: e.at,
+                        locks: Vec::new(),
+                    },
+                ));
+            }
+        }
     }
 
     fn held_lock(&mut self, lock: &Rc<Lock>) -> Option<HeldLock> {
@@ -300,6 +368,9 @@ impl Interp<'_, '_, '_> {
     /// What is held at each access and call, once that is known.
     pub(crate) fn settle_accesses(&mut self, held: &Held) {
         let mut plain = std::mem::take(&mut self.plain);
+        if self.anywhere {
+            self.collect_flags(&mut plain);
+        }
         let locks: Vec<Option<HeldLock>> = if held.any {
             let all: Vec<Rc<Lock>> = self
                 .acquires
@@ -323,8 +394,23 @@ impl Interp<'_, '_, '_> {
             out.dedup();
             out
         };
+        let by = |at: Pos| -> Vec<(HeldLock, usize)> {
+            let bits = held.at(at);
+            locks
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| bits >> i & 1 == 1)
+                .filter_map(|(i, lock)| Some(((*lock)?, i)))
+                .collect()
+        };
         for access in &mut plain.accesses {
             access.locks = at(access.at);
+        }
+        for step in &mut plain.life {
+            step.locks = by(step.at);
+        }
+        for (_, step) in &mut plain.flags {
+            step.locks = by(step.at);
         }
         for call in &mut plain.calls {
             call.locks = at(call.at);
