@@ -137,8 +137,9 @@ pub struct Words {
     pub catch: Name,
     pub finally: Name,
     pub op: Name,
-    /// The first of several results.
+    /// The first of several results, and those after it: whether it went well.
     pub first: Name,
+    pub others: [Name; 3],
     pub release: [Name; 6],
     pub promise: EntityId,
     /// Fields that only wrap what was read: `rows`, `data`.
@@ -169,6 +170,7 @@ impl<'a, 'm> Context<'a, 'm> {
             finally: names.intern("finally"),
             op: names.intern("<op>"),
             first: names.intern("#0"),
+            others: ["#1", "#2", "#3"].map(|w| names.intern(w)),
             release: [
                 "release",
                 "unlock",
@@ -180,8 +182,7 @@ impl<'a, 'm> Context<'a, 'm> {
             .map(|w| names.intern(w)),
             wrappers: [
                 "rows", "row", "data", "result", "results", "value", "values", "items", "length",
-                "size", "0", "docs", "rowCount", "count", "changes", "error", "body", "#0", "#1",
-                "#2", "#3",
+                "size", "0", "docs", "rowCount", "count", "changes", "error", "body",
             ]
             .map(|w| names.intern(w))
             .into_iter()

@@ -76,7 +76,10 @@ impl Interp<'_, '_, '_> {
             }
             let mut pairs: Vec<(u32, bool, bool, Vec<Name>)> = Vec::new();
             let mut direct: Vec<u32> = Vec::new();
+            let others = self.cx.words.others;
             let mut note = |r: u32, data: bool, keyed: bool, attr: Option<Name>| {
+                // That it went well is nothing that was looked at.
+                let attr = attr.filter(|a| !others.contains(a));
                 let slot = match pairs.iter_mut().find(|p| p.0 == r) {
                     Some(slot) => slot,
                     None => {
@@ -185,8 +188,20 @@ impl Interp<'_, '_, '_> {
                 .data
                 .iter()
                 .any(|d| d.implicit && d.source == crate::effect::Source::Event(r as u32));
+        // To ask whether a path resolves at all is not to judge where it leads.
+        let judged = write
+            .ctrl
+            .events()
+            .chain(write.data.iter().filter_map(|d| match d.source {
+                crate::effect::Source::Event(e) if d.implicit => Some((e, d.attr)),
+                _ => None,
+            }))
+            .any(|(e, attr)| {
+                e as usize == r && attr.is_none_or(|a| !self.cx.words.others.contains(&a))
+            });
         let path_check = read.act == Act::Resolve
             && tested
+            && judged
             && write.loc.kind == ResourceKind::File
             && (keyed || read.loc.key == write.loc.key);
         let snapshot = self.is_snapshot(read, write, data);

@@ -18,6 +18,7 @@ const TESTS: &[&str] = &[
     "e2e",
     "fixtures",
     "mocks",
+    "testdata",
 ];
 const EXAMPLES: &[&str] = &[
     "examples", "example", "demo", "demos", "samples", "sample", "docs",
@@ -28,7 +29,9 @@ const SCRIPTS: &[&str] = &["scripts", "bench", "benches", "benchmark", "benchmar
 pub(crate) fn role(path: &str) -> FileRole {
     let (folders, name) = split(path);
     let within = |set: &[&str]| folders.iter().any(|folder| set.contains(folder));
-    if name.contains(".test.") || name.contains(".spec.") || within(TESTS) {
+    let test_name =
+        name.contains(".test.") || name.contains(".spec.") || name.ends_with("_test.go");
+    if test_name || within(TESTS) {
         FileRole::Test
     } else if within(EXAMPLES) {
         FileRole::Example
@@ -86,6 +89,8 @@ mod tests {
         assert_eq!(role("src/index.ts"), FileRole::Product);
         assert_eq!(role("src/index.test.ts"), FileRole::Test);
         assert_eq!(role("src/__tests__/a.ts"), FileRole::Test);
+        assert_eq!(role("pkg/store/store_test.go"), FileRole::Test);
+        assert_eq!(role("pkg/testdata/a.go"), FileRole::Test);
         assert_eq!(role("packages/a/examples/b.ts"), FileRole::Example);
         assert_eq!(role("vitest.config.ts"), FileRole::Script);
         assert_eq!(role("scripts/release.mjs"), FileRole::Script);

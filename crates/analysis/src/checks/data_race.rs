@@ -241,7 +241,13 @@ fn race(cx: &Context<'_, '_>, list: &[Seen]) -> Option<FoundDefect> {
             if same && a.start == Start::Thread || apart(a, b) || !at_once(a, b) {
                 continue;
             }
-            let clients = |s: &Seen| matches!(s.start, Start::Handler);
+            // Entries of a slice that each thread has its own of are no race.
+            let content = access(a).content;
+            let clients = |s: &Seen| match s.start {
+                Start::Handler => true,
+                Start::Threads => !content,
+                Start::Thread | Start::Export => false,
+            };
             let threads = |s: &Seen| !matches!(s.start, Start::Export);
             // Nobody took a lock: clients must reach both, or clients and a thread.
             let plain = guarded

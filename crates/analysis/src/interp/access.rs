@@ -280,7 +280,8 @@ impl Interp<'_, '_, '_> {
         };
         let args = entry.args.iter().map(|a| self.owner_of(*a)).collect();
         let block = self.at.block;
-        let repeated = entry.spawned && self.cfg.has_loop && self.cfg.leads_back(block);
+        let small = self.function.blocks.len() < 256;
+        let repeated = (entry.spawned || small) && self.cfg.has_loop && self.cfg.leads_back(block);
         self.plain.calls.push(Passed {
             callee,
             this,
