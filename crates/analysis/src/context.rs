@@ -122,6 +122,8 @@ pub struct Context<'a, 'm> {
     /// Column sets that cannot be there twice, by table.
     pub unique: FxHashMap<String, Vec<Vec<String>>>,
     pub unknown_calls: FxHashMap<String, u32>,
+    /// Variables that a loop gives another value every time.
+    pub looped_cells: FxHashSet<Cell>,
     /// Plain accesses to memory, by function.
     pub(crate) plain: Vec<crate::interp::access::Accesses>,
     literal_names: Option<FxHashMap<FuncId, Name>>,
@@ -221,6 +223,7 @@ impl<'a, 'm> Context<'a, 'm> {
             entered: FxHashSet::default(),
             unique: FxHashMap::default(),
             unknown_calls: FxHashMap::default(),
+            looped_cells: FxHashSet::default(),
             plain: std::iter::repeat_with(Default::default)
                 .take(program.functions.len())
                 .collect(),

@@ -49,8 +49,10 @@ pub(crate) fn check(cx: &mut Context<'_, '_>, _edges: &[Vec<u32>]) {
         return;
     }
     let mut places: FxHashMap<(Spot, bool), Vec<Seen>> = FxHashMap::default();
-    for (root, start) in roots(cx) {
-        follow(cx, root, start, &mut places);
+    let roots = roots(cx);
+    let many = many(cx, &roots);
+    for (root, start) in roots {
+        follow(cx, root, start, &many, &mut places);
     }
     let mut found: Vec<(FoundDefect, Spot)> = Vec::new();
     let mut keys: Vec<(Spot, bool)> = places.keys().copied().collect();
@@ -88,14 +90,7 @@ fn roots(cx: &Context<'_, '_>) -> Vec<(FuncId, Start)> {
             handlers.push(entry.handler);
         }
     }
-    // What a handler reaches can be under way many times.
-    let mut many: FxHashSet<FuncId> = FxHashSet::default();
-    let mut work = handlers;
-    while let Some(f) = work.pop() {
-        if many.insert(f) {
-            work.extend(cx.plain[f.0 as usize].calls.iter().map(|c| c.callee));
-        }
-    }
+    let many = reached(cx, handlers);
     for (f, function) in cx.program.functions.iter().enumerate() {
         let id = FuncId(f as u32);
         if cx.program.file_of(id).role != FileRole::Product {
@@ -126,11 +121,29 @@ fn roots(cx: &Context<'_, '_>) -> Vec<(FuncId, Start)> {
     roots
 }
 
+/// Functions that can be under way many times: their variables are not shared.
+fn many(cx: &Context<'_, '_>, roots: &[(FuncId, Start)]) -> FxHashSet<FuncId> {
+    let many = |start: &Start| matches!(start, Start::Handler | Start::Threads);
+    let from = roots.iter().filter(|(_, start)| many(start));
+    reached(cx, from.map(|(root, _)| *root).collect())
+}
+
+fn reached(cx: &Context<'_, '_>, mut work: Vec<FuncId>) -> FxHashSet<FuncId> {
+    let mut seen: FxHashSet<FuncId> = FxHashSet::default();
+    while let Some(f) = work.pop() {
+        if seen.insert(f) {
+            work.extend(cx.plain[f.0 as usize].calls.iter().map(|c| c.callee));
+        }
+    }
+    seen
+}
+
 /// All accesses below a root, with what is held there.
 fn follow(
     cx: &Context<'_, '_>,
     root: FuncId,
     start: Start,
+    many: &FxHashSet<FuncId>,
     places: &mut FxHashMap<(Spot, bool), Vec<Seen>>,
 ) {
     let mut ways: FxHashMap<FuncId, Vec<Way>> = FxHashMap::default();
@@ -156,7 +169,12 @@ fn follow(
         let shared = |owner: Owner| match owner {
             Owner::This => this,
             Owner::Param(i) => i < 64 && args >> i & 1 == 1,
-            Owner::Variable(cell) => cx.is_module_cell(cell) || !ways.contains_key(&cell.owner),
+            Owner::Variable(cell) => {
+                cx.is_module_cell(cell)
+                    || !ways.contains_key(&cell.owner)
+                        && !many.contains(&cell.owner)
+                        && !cx.looped_cells.contains(&cell)
+            }
             Owner::Own => false,
         };
         for (index, access) in plain.accesses.iter().enumerate() {

@@ -326,6 +326,10 @@ fn failure(cx: &mut Context<'_, '_>, f: FuncId, call: Pos) -> Option<u32> {
             match cx.definition(f, at).map(|i| &i.op) {
                 Some(Op::Copy { src, .. }) => at = *src,
                 Some(Op::GetField { obj, .. }) => at = *obj,
+                Some(Op::LoadVar { cell, .. }) => match cx.only_store(*cell) {
+                    Some((by, value)) if by == f => at = value,
+                    _ => return false,
+                },
                 _ => return false,
             }
         }
@@ -385,7 +389,7 @@ fn closings(cx: &mut Context<'_, '_>, f: FuncId, class: ClassId) -> Vec<Pos> {
                 .collect();
             let ends = |g: &FuncId| {
                 cx.program.function(*g).class == Some(class)
-                    && steps(cx, *g, Do::Close).next().is_some()
+                    && steps(cx, *g, Do::Close).any(|s| table(cx, s.key).is_some())
             };
             let closes = targets.iter().any(|t| {
                 ends(t)

@@ -242,6 +242,15 @@ impl Interp<'_, '_, '_> {
     }
 
     pub(crate) fn variable_access(&mut self, cell: Cell, write: bool) {
+        let small = self.function.blocks.len() < 256;
+        if self.anywhere
+            && write
+            && cell.owner == self.id
+            && self.cfg.has_loop
+            && (!small || self.cfg.leads_back(self.at.block))
+        {
+            self.cx.looped_cells.insert(cell);
+        }
         if self.anywhere && (self.cx.is_module_cell(cell) || cell.owner != self.id) {
             let key = self.cx.syms.make(SymKind::VarLoc(cell));
             self.push_access(
