@@ -62,6 +62,8 @@ pub enum DefectKind {
     UseAfterClose,
     /// Opened in a sequence; a later failure leaks the earlier ones.
     PartialInit,
+    /// Closed if it was opened well, and not if that failed half-way.
+    HalfOpen,
     /// A retry that never gives up.
     RetryForever,
     /// A retry that does not spread.

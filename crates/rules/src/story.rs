@@ -211,7 +211,7 @@ pub(crate) fn of_defect(program: &Program, defect: &Defect, last: &str) -> Inter
             words("A", Action::Write, first, "uses it"),
             words("B", Action::Write, spot, "uses it at the same moment"),
         ],
-        DefectKind::PartialInit => vec![
+        DefectKind::PartialInit | DefectKind::HalfOpen => vec![
             step(program, "A", Action::Open, first, None),
             words("A", Action::Read, spot, "fails"),
         ],
@@ -229,11 +229,8 @@ pub(crate) fn of_defect(program: &Program, defect: &Defect, last: &str) -> Inter
             words("B", Action::Open, first, "starts it as well"),
         ],
     };
-    let who = if defect.kind == DefectKind::PartialInit {
-        "A"
-    } else {
-        "B"
-    };
+    let alone = matches!(defect.kind, DefectKind::PartialInit | DefectKind::HalfOpen);
+    let who = if alone { "A" } else { "B" };
     steps.push(outcome(who, last));
     steps
 }

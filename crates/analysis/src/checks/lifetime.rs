@@ -277,7 +277,7 @@ fn half_open(cx: &mut Context<'_, '_>, f: FuncId, out: &mut Vec<FoundDefect>) {
         });
         if !kept {
             out.push(FoundDefect {
-                kind: DefectKind::PartialInit,
+                kind: DefectKind::HalfOpen,
                 func: f,
                 span: call.span,
                 first: Some(open),
