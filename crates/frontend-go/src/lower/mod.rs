@@ -40,7 +40,7 @@ use crate::captures::Captures;
 use vars::Slot;
 
 /// Levels of nesting that are lowered. Hand-written code stays below 50.
-pub(crate) const MAX_DEPTH: u32 = 400;
+pub(crate) const MAX_DEPTH: u32 = 200;
 
 pub(crate) struct Lower<'t> {
     text: &'t str,
