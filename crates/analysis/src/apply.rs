@@ -364,12 +364,33 @@ impl Interp<'_, '_, '_> {
                 }
             }
         }
+        let count = filled.len();
         for (i, var) in filled.into_iter().enumerate() {
             let site = sym::through(self.site(), i as u64 + 1);
             let sym = self.cx.syms.unknown(site);
+            let deps = self.column_of(&deps, i, count);
             self.add_deps(sym, &deps);
             self.set(var, sym);
         }
+    }
+
+    /// The variables of a `Scan` are the columns of its `SELECT`, in order.
+    fn column_of(&self, deps: &Deps, index: usize, count: usize) -> Deps {
+        deps.iter()
+            .map(|dep| {
+                let row = match dep.source {
+                    crate::effect::Source::Event(e) => self.events[e as usize].row.as_ref(),
+                    _ => None,
+                };
+                match row {
+                    Some(row) if row.columns.len() == count => crate::effect::Dep {
+                        attr: row.columns.get(index).copied(),
+                        ..dep
+                    },
+                    _ => dep,
+                }
+            })
+            .collect()
     }
 
     fn is_promise_method(&self, view: &CallView<'_>) -> bool {

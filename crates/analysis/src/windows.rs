@@ -338,10 +338,16 @@ impl Interp<'_, '_, '_> {
                     continue;
                 };
                 let mut sym = self.val(cond);
-                if !self.deps_of(sym).events().any(|(e, _)| e as usize == r) {
+                let deps = self.deps_of(sym);
+                if !deps.events().any(|(e, _)| e as usize == r) {
                     continue;
                 }
-                let mut yes = control.way == 0;
+                // The error that came with it is asked: yes means no.
+                let error = read.loc.kind != ResourceKind::Memory
+                    && deps.events().all(|(e, attr)| {
+                        e as usize != r || attr.is_some_and(|a| self.cx.words.others.contains(&a))
+                    });
+                let mut yes = (control.way == 0) != error;
                 while let SymKind::Not(inner) = self.cx.syms.kind(sym) {
                     sym = *inner;
                     yes = !yes;

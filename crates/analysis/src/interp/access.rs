@@ -23,6 +23,9 @@ pub enum Spot {
     Variable(Cell),
     /// The object itself: a lock that is embedded in it.
     Object(ClassId),
+    /// Whatever this instruction of a function changes: a part of something of
+    /// a library's type, known by nothing but the way to it.
+    Site(FuncId, u32, u32),
 }
 
 /// Whose object an access goes through.
@@ -217,8 +220,13 @@ impl Interp<'_, '_, '_> {
             .points_to
             .only_class(self.id, obj)
             .or_else(|| self.class_of(base, 0));
-        let Some(class) = class else { return };
         let key = self.cx.syms.make(SymKind::Field(base, field));
+        let Some(class) = class else {
+            if write && self.steps_to(key) > 2 {
+                self.push_access(self.here(), false, true, owner, key);
+            }
+            return;
+        };
         self.push_access(Spot::Field(class, field), false, write, owner, key);
     }
 
@@ -231,6 +239,7 @@ impl Interp<'_, '_, '_> {
         let spot = match *self.cx.syms.kind(base) {
             SymKind::Field(object, name) => match self.class_of(object, 0) {
                 Some(class) => Spot::Field(class, name),
+                None if write && self.steps_to(base) > 1 => self.here(),
                 None => return,
             },
             SymKind::Cell(cell) => Spot::Variable(cell),
@@ -239,6 +248,22 @@ impl Interp<'_, '_, '_> {
         if owner != Owner::Own {
             self.push_access(spot, true, write, owner, base);
         }
+    }
+
+    fn here(&self) -> Spot {
+        Spot::Site(self.id, self.at.block, self.at.inst)
+    }
+
+    /// Fields and entries between a variable and a place.
+    fn steps_to(&self, mut key: Sym) -> u32 {
+        let mut steps = 0;
+        while let SymKind::Field(base, _) | SymKind::Index(base, _) | SymKind::Element(base) =
+            *self.cx.syms.kind(key)
+        {
+            steps += 1;
+            key = base;
+        }
+        steps
     }
 
     pub(crate) fn variable_access(&mut self, cell: Cell, write: bool) {
