@@ -412,7 +412,7 @@ impl<'a> Interp<'_, 'a, '_> {
             map: vec![u32::MAX; summary.events.len()],
         };
         // What is not waited for runs beside us, not before what comes next.
-        if !entry.spawned && !(entry.detached && callee.is_async) {
+        if !(entry.spawned || entry.detached && callee.is_async) {
             self.enter_events(&summary, &mut inst);
         }
         if self.last_round {

@@ -503,7 +503,7 @@ fn is_shared(
                 at = frame.next.as_ref();
             }
             cx.is_module_cell(*cell)
-                || !(threads && ours) && !activations.functions[cell.owner.0 as usize]
+                || !(activations.functions[cell.owner.0 as usize] || threads && ours)
         }
         SymKind::This => {
             let class = enclosing_class(cx, root.handler);

@@ -6,8 +6,28 @@
 //! captured if its name occurs in a deeper closure of the same top-level
 //! declaration: now and then that takes in one too many, and costs nothing.
 
+use std::sync::LazyLock;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use tree_sitter::Node;
+
+/// Numbers of the kinds of nodes that are looked for: every node of a file is
+/// asked, and its kind's name is slow to come by.
+struct Kinds {
+    closure: u16,
+    identifier: u16,
+    changes: [u16; 3],
+}
+
+static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
+    let language = tree_sitter::Language::from(tree_sitter_go::LANGUAGE);
+    let id = |kind: &str| language.id_for_node_kind(kind, true);
+    Kinds {
+        closure: id("func_literal"),
+        identifier: id("identifier"),
+        changes: ["assignment_statement", "inc_statement", "dec_statement"].map(id),
+    }
+});
 
 /// The deepest closure of one declaration that each name occurs in.
 #[derive(Default)]
@@ -21,19 +41,21 @@ impl<'t> Captures<'t> {
     pub(crate) fn of(declaration: Node<'_>, text: &'t str) -> Self {
         let mut deepest: FxHashMap<&'t str, u32> = FxHashMap::default();
         let mut changed: FxHashSet<&'t str> = FxHashSet::default();
+        let kinds = &*KINDS;
         let mut cursor = declaration.walk();
         let mut depth = 0;
         loop {
             let node = cursor.node();
-            match node.kind() {
-                "func_literal" => depth += 1,
-                "identifier" if depth > 0 => {
+            let kind = node.kind_id();
+            match kind {
+                _ if kind == kinds.closure => depth += 1,
+                _ if kind == kinds.identifier && depth > 0 => {
                     if let Some(name) = text.get(node.byte_range()) {
                         let slot = deepest.entry(name).or_default();
                         *slot = depth.max(*slot);
                     }
                 }
-                "assignment_statement" | "inc_statement" | "dec_statement" => {
+                _ if kinds.changes.contains(&kind) => {
                     let target = node
                         .named_child(0)
                         .filter(|t| t.kind() == "expression_list");
@@ -55,7 +77,7 @@ impl<'t> Captures<'t> {
                 continue;
             }
             loop {
-                if cursor.node().kind() == "func_literal" {
+                if cursor.node().kind_id() == kinds.closure {
                     depth = depth.saturating_sub(1);
                 }
                 if cursor.node() == declaration {
