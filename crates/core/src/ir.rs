@@ -287,7 +287,8 @@ pub struct Block {
 /// A declared type, as far as it names something: `Promise<Store>` is `Store`
 /// (promises, nullability and read-only wrappers are peeled off by the front
 /// end), `Store[]`, `Array<Store>` and `Set<Store>` have `Store` as element,
-/// `Map<K, V>` has `V`.
+/// `Map<K, V>` has `V`. In languages that copy structs, `*T` is called `*` and
+/// has `T`: what has no `*` is a value of its own.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TypeRef {
     /// Dotted name as written: `Store`, `fs.FileHandle`.
