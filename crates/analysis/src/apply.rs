@@ -12,7 +12,7 @@ use crate::effect::{Act, Deps, Loc};
 use crate::entity::EntityId;
 use crate::interp::{Interp, Release};
 use crate::library::{Call, EffectRule, ResultRule, WhenRule};
-use crate::sym::{CallSym, CalleeSym, NewOf, Sym, SymKind};
+use crate::sym::{self, CallSym, CalleeSym, NewOf, Sym, SymKind};
 
 impl Interp<'_, '_, '_> {
     /// A call of a library's function. `None` if no model speaks of it.
@@ -316,8 +316,11 @@ impl Interp<'_, '_, '_> {
                     let event = self.sql_effect(effect, view);
                     read = event.or(read);
                 }
-                Do::Close => {}
+                Do::Close | Do::Enroll | Do::Join => self.life(effect, view),
                 _ => {
+                    if matches!(effect.effect.r#do, Do::Use | Do::Open) {
+                        self.life(effect, view);
+                    }
                     let event = self.plain_effect(effect, view, rule.duck && !rule.sure);
                     read = event.or(read);
                 }
@@ -325,6 +328,7 @@ impl Interp<'_, '_, '_> {
         }
         // Callbacks and the result of a call that reads depend on what was read.
         let value = self.result_of(rule, view, fallback, read, result);
+        self.fill(rule, view, value);
         self.callbacks(rule, view, value, &mut callback_results);
         for r in callback_results {
             let deps = self.deps_of(r);
@@ -401,6 +405,63 @@ impl Interp<'_, '_, '_> {
             recv: view.recv.filter(|_| view.entity.is_none()),
             args: args.into(),
         })))
+    }
+
+    /// What the call says goes into the variables whose addresses it was given.
+    fn fill(&mut self, rule: &Call, view: &CallView<'_>, value: Sym) {
+        let Some(place) = &rule.fills else { return };
+        let vars = match place.base {
+            PlaceBase::Arg(i) => view.arg_vars.get(i..=i),
+            PlaceBase::Args(i) => view.arg_vars.get(i..),
+            _ => None,
+        };
+        let deps = self.deps_of(value);
+        let block = &self.function.blocks[self.at.block as usize];
+        let mut filled: Vec<Var> = Vec::new();
+        for var in vars.unwrap_or_default() {
+            // The register was loaded just before: from where?
+            let load = block.insts[..self.at.inst as usize]
+                .iter()
+                .rev()
+                .find(|inst| inst.op.dst() == Some(*var));
+            match load.map(|inst| &inst.op) {
+                Some(toctou_core::ir::Op::Copy { src, .. }) => filled.push(*src),
+                Some(toctou_core::ir::Op::LoadVar { cell, .. }) if cell.owner == self.id => {
+                    filled.push(cell.var);
+                }
+                _ => {
+                    let sym = self.val(*var);
+                    self.taint(sym, &deps);
+                }
+            }
+        }
+        let count = filled.len();
+        for (i, var) in filled.into_iter().enumerate() {
+            let site = sym::through(self.site(), i as u64 + 1);
+            let sym = self.cx.syms.unknown(site);
+            let deps = self.column_of(&deps, i, count);
+            self.add_deps(sym, &deps);
+            self.set(var, sym);
+        }
+    }
+
+    /// The variables of a `Scan` are the columns of its `SELECT`, in order.
+    fn column_of(&self, deps: &Deps, index: usize, count: usize) -> Deps {
+        deps.iter()
+            .map(|dep| {
+                let row = match dep.source {
+                    crate::effect::Source::Event(e) => self.events[e as usize].row.as_ref(),
+                    _ => None,
+                };
+                match row {
+                    Some(row) if row.columns.len() == count => crate::effect::Dep {
+                        attr: row.columns.get(index).copied(),
+                        ..dep
+                    },
+                    _ => dep,
+                }
+            })
+            .collect()
     }
 
     fn is_promise_method(&self, view: &CallView<'_>) -> bool {

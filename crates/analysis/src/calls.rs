@@ -40,6 +40,8 @@ pub struct Entry {
     pub locks: Vec<Rc<Lock>>,
     pub yields_before: bool,
     pub detached: bool,
+    /// Runs beside the caller: `go f()`.
+    pub spawned: bool,
     pub label: Option<Name>,
     pub depth: u8,
     /// In a thread of its own.
@@ -119,6 +121,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 args: self.bound_args(*f, &view),
                 bound: bound.clone(),
                 detached: !awaited,
+                spawned: kind == CallKind::Spawn,
                 label: labels.get(f).copied(),
                 ..Entry::default()
             };
@@ -434,6 +437,7 @@ impl<'a> Interp<'_, 'a, '_> {
     pub fn enter(&mut self, f: FuncId, entry: Entry) -> Sym {
         let callee = self.cx.program.function(f);
         let site = self.site();
+        self.note_call(f, &entry);
         if self.is_product && f != self.id {
             self.cx.entered.insert(f);
         }
@@ -475,7 +479,7 @@ impl<'a> Interp<'_, 'a, '_> {
             map: vec![u32::MAX; summary.events.len()],
         };
         // What is not waited for runs beside us, not before what comes next.
-        if !(entry.detached && callee.is_async) {
+        if !(entry.spawned || entry.detached && callee.is_async) {
             self.enter_events(&summary, &mut inst);
         }
         if self.last_round {
@@ -515,6 +519,13 @@ impl<'a> Interp<'_, 'a, '_> {
                 });
             }
             result = handle;
+        }
+        if self.is_tuples(&[result])
+            && let SymKind::Object(fields) = self.cx.syms.kind(result).clone()
+        {
+            for (_, value) in &fields {
+                self.add_deps(*value, &deps);
+            }
         }
         self.add_deps(result, &deps);
         if !summary.may_throw {
@@ -558,6 +569,8 @@ impl<'a> Interp<'_, 'a, '_> {
             scope: toctou_models::LockScope::Process,
             kind: LockKind::Chain,
             lease: false,
+            shared: false,
+            once: false,
             func: self.id,
             span: self.span,
         });

@@ -67,6 +67,23 @@ fn may_throw(block: &Block) -> bool {
 }
 
 impl Cfg {
+    /// Can a block run again after it ran?
+    pub fn leads_back(&self, block: u32) -> bool {
+        let mut seen = vec![false; self.succs.len()];
+        let mut work = vec![block];
+        while let Some(b) = work.pop() {
+            for edge in &self.succs[b as usize] {
+                if edge.to.0 == block {
+                    return true;
+                }
+                if !std::mem::replace(&mut seen[edge.to.0 as usize], true) {
+                    work.push(edge.to.0);
+                }
+            }
+        }
+        false
+    }
+
     pub fn new(function: &Function) -> Self {
         let n = function.blocks.len();
         let mut succs: Vec<Vec<Edge>> = Vec::with_capacity(n);

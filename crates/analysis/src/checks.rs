@@ -7,8 +7,10 @@ mod blind_update;
 mod broken_lock;
 mod close_race;
 pub(crate) mod code;
+mod data_race;
 mod flow;
 mod leases;
+mod lifetime;
 mod lock_table;
 mod multi_step;
 mod no_limit;
@@ -18,6 +20,8 @@ mod sends;
 mod shared_server;
 mod transactions;
 
+pub(crate) use close_race::is_closing;
+
 use crate::context::Context;
 
 type Check = fn(&mut Context<'_, '_>, &[Vec<u32>]);
@@ -26,7 +30,9 @@ const CHECKS: &[Check] = &[
     blind_update::check,
     broken_lock::check,
     close_race::check,
+    data_race::check,
     leases::check,
+    lifetime::check,
     multi_step::check,
     no_limit::check,
     partial_init::check,

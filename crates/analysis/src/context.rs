@@ -71,8 +71,12 @@ pub enum DefectKind {
     LeaseInUse,
     /// Closed is tested and work is begun, not in one step with closing.
     CloseRace,
+    /// What a call uses can be closed while it does.
+    UseAfterClose,
     /// Opened in a sequence; a later failure leaks the earlier ones.
     PartialInit,
+    /// Closed if it was opened well, and not if that failed half-way.
+    HalfOpen,
     /// A retry that never gives up.
     RetryForever,
     /// A retry that does not spread.
@@ -87,6 +91,8 @@ pub enum DefectKind {
     RelatedSteps,
     /// Something that cannot be taken back is sent without an idempotency key.
     SendTwice,
+    /// Memory that several threads use with nothing that keeps them apart.
+    DataRace,
     /// A record that others read and write back is overwritten blindly.
     BlindUpdate,
 }
@@ -131,6 +137,10 @@ pub struct Context<'a, 'm> {
     /// Column sets that cannot be there twice, by table.
     pub unique: FxHashMap<String, Vec<Vec<String>>>,
     pub unknown_calls: FxHashMap<String, u32>,
+    /// Variables that a loop gives another value every time.
+    pub looped_cells: FxHashSet<Cell>,
+    /// Plain accesses to memory, by function.
+    pub(crate) plain: Vec<crate::interp::access::Accesses>,
     literal_names: Option<FxHashMap<FuncId, Name>>,
     pub words: Words,
     /// There are modules whose functions may run in threads.
@@ -146,6 +156,9 @@ pub struct Words {
     pub catch: Name,
     pub finally: Name,
     pub op: Name,
+    /// The first of several results, and those after it: whether it went well.
+    pub first: Name,
+    pub others: [Name; 3],
     pub release: [Name; 6],
     pub promise: EntityId,
     /// Marks the object that holds the arguments by name.
@@ -178,6 +191,8 @@ impl<'a, 'm> Context<'a, 'm> {
             finally: names.intern("finally"),
             op: names.intern("<op>"),
             keywords: names.intern("<keywords>"),
+            first: names.intern("#0"),
+            others: ["#1", "#2", "#3"].map(|w| names.intern(w)),
             release: [
                 "release",
                 "unlock",
@@ -232,9 +247,14 @@ impl<'a, 'm> Context<'a, 'm> {
             entered: FxHashSet::default(),
             unique: FxHashMap::default(),
             unknown_calls: FxHashMap::default(),
+            looped_cells: FxHashSet::default(),
+            plain: std::iter::repeat_with(Default::default)
+                .take(program.functions.len())
+                .collect(),
             literal_names: None,
             words,
         };
+        cx.syms.rest = Some(cx.names.intern("..."));
         cx.collect();
         cx
     }

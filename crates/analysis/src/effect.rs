@@ -382,6 +382,10 @@ pub struct Lock {
     pub scope: LockScope,
     pub kind: LockKind,
     pub lease: bool,
+    /// Others may hold it in the same way: it keeps writers out, not readers.
+    pub shared: bool,
+    /// What runs under it runs once, before all that comes after.
+    pub once: bool,
     /// Where it is taken.
     pub func: FuncId,
     pub span: Span,

@@ -190,6 +190,11 @@ impl Interp<'_, '_, '_> {
         }
         let name = view.method.map(|m| self.cx.names.text(m).to_owned());
         for f in funcs {
+            let entry = crate::calls::Entry {
+                spawned: true,
+                ..Default::default()
+            };
+            self.note_call(f, &entry);
             self.add_entry(FoundEntry {
                 kind: EntryKind::Timer,
                 name: name.clone(),

@@ -243,6 +243,9 @@ impl Interp<'_, '_, '_> {
     /// A flag that is tested and then set without giving way is a lock until it is cleared.
     pub(crate) fn flag_locks(&mut self) {
         let mut found: Vec<(Pos, Loc, Span, Vec<Pos>)> = Vec::new();
+        if self.anywhere {
+            return;
+        }
         for (w, e) in self.events.iter().enumerate() {
             let sets = e.loc.kind == ResourceKind::Memory
                 && e.act == Act::Write
@@ -280,6 +283,8 @@ impl Interp<'_, '_, '_> {
                     scope: LockScope::Process,
                     kind: LockKind::Flag,
                     lease: false,
+                    shared: false,
+                    once: false,
                     func: self.id,
                     span,
                 }),
@@ -410,6 +415,10 @@ impl Interp<'_, '_, '_> {
 
     /// A lock that is held from the read to the write.
     pub(crate) fn protect(&self, window: &mut Window, lock: &Rc<Lock>) {
+        // One that others hold beside us keeps nobody out.
+        if lock.shared {
+            return;
+        }
         // A lock that every call makes for itself keeps nobody out. One that other
         // processes see is about a file, whichever object stands for it here.
         match self.cx.syms.kind(self.cx.syms.root(lock.key)) {

@@ -158,7 +158,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 next: w.path.clone(),
             }));
             window.label = inst.entry.label.or(window.label);
-            window.detached |= inst.entry.detached && summary.yields;
+            window.detached |= inst.entry.detached && summary.yields || inst.entry.spawned;
             self.windows.push(InnerWindow {
                 at: self.at,
                 window,
@@ -183,6 +183,7 @@ impl<'a> Interp<'_, 'a, '_> {
             locks,
             yields_before: call.yields_before || inst.entry.yields_before,
             detached: inst.entry.detached,
+            spawned: inst.entry.spawned,
             label: inst.entry.label,
             depth: call.depth.max(inst.entry.depth) + 1,
             thread: inst.entry.thread,

@@ -5,6 +5,7 @@
 //! may be shared) do have a place in the control flow. Summaries of callees
 //! are put in at their call, in this function's terms.
 
+pub(crate) mod access;
 mod memory;
 mod values;
 
@@ -126,6 +127,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub failing: Vec<Pos>,
     /// Registers of resources that are held for a scope.
     resources: FxHashSet<Var>,
+    /// Plain accesses to memory, and calls, for the check for data races.
+    pub(crate) plain: access::Accesses,
 }
 
 impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
@@ -173,6 +176,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             sure: FxHashSet::default(),
             failing: Vec::new(),
             resources: FxHashSet::default(),
+            plain: access::Accesses::default(),
             cx,
             id,
             function,
@@ -308,6 +312,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         self.yields.clear();
         self.chain_poison.clear();
         self.failing.clear();
+        self.plain = access::Accesses::default();
         let function = self.function;
         let mut ordinal_base = vec![0u32; function.blocks.len()];
         let mut total = 0;
@@ -354,7 +359,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         }
     }
 
-    fn set(&mut self, v: Var, sym: Sym) {
+    pub(crate) fn set(&mut self, v: Var, sym: Sym) {
         let i = v.0 as usize;
         if self.assigned[i] == self.round || self.assigned[i] == u32::MAX {
             let old = self.vals[i];
@@ -418,27 +423,34 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 self.set(*dst, sym);
             }
             Op::LoadVar { dst, cell } => {
+                self.variable_access(*cell, false);
                 let sym = self.load(*cell);
                 self.set(*dst, sym);
             }
-            Op::StoreVar { cell, value } => self.store(*cell, *value),
+            Op::StoreVar { cell, value } => {
+                self.variable_access(*cell, true);
+                self.store(*cell, *value);
+            }
             Op::This { dst } => {
                 let sym = self.cx.syms.make(SymKind::This);
                 self.set(*dst, sym);
             }
             Op::GetField { dst, obj, field } => {
                 let base = self.val(*obj);
+                self.field_access(*obj, base, *field, false);
                 let sym = self.get_field(base, *field);
                 self.set(*dst, sym);
             }
             Op::SetField { obj, field, value } => {
                 let base = self.val(*obj);
+                self.field_access(*obj, base, *field, true);
                 let place = self.cx.syms.make(SymKind::Field(base, *field));
                 let value = self.val(*value);
                 self.write_memory(place, value, Mode::Blind);
             }
             Op::GetIndex { dst, obj, index } => {
                 let (base, index) = (self.val(*obj), self.val(*index));
+                self.content_access(base, false);
                 let sym = match self.cx.syms.kind(index) {
                     SymKind::Str(name) => {
                         let name = *name;
@@ -450,6 +462,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             Op::SetIndex { obj, index, value } => {
                 let (base, index) = (self.val(*obj), self.val(*index));
+                self.content_access(base, true);
                 let place = match self.cx.syms.kind(index) {
                     SymKind::Str(name) => SymKind::Field(base, *name),
                     _ => SymKind::Index(base, index),
@@ -460,6 +473,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             Op::Delete { obj, key } => {
                 let base = self.val(*obj);
+                self.content_access(base, true);
                 let place = match key {
                     Ok(name) => SymKind::Field(base, *name),
                     Err(index) => SymKind::Index(base, self.val(*index)),
@@ -592,6 +606,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             Op::Element { dst, of, keys } => {
                 let base = self.val(*of);
+                self.content_access(base, false);
                 let sym = if *keys {
                     let sym = self.cx.syms.unknown(self.site());
                     let deps = self.deps_of(base);
@@ -652,10 +667,14 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         } else {
             let mut out: Vec<(Name, Sym)> = Vec::new();
             for (key, value) in fields {
+                let value = self.val(*value);
                 if let Key::Name(name) = key {
-                    out.push((*name, self.val(*value)));
-                } else if let SymKind::Object(inner) = self.cx.syms.kind(self.val(*value)) {
+                    out.push((*name, value));
+                } else if let SymKind::Object(inner) = self.cx.syms.kind(value) {
                     out.extend(inner.iter().copied());
+                } else if fields.len() == 1 && matches!(key, Key::Spread) {
+                    // A copy: its fields are its own, what they hold is not.
+                    out.extend(self.cx.syms.rest.map(|rest| (rest, value)));
                 }
             }
             self.cx.syms.make(SymKind::Object(out.into()))

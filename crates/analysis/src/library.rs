@@ -27,6 +27,8 @@ pub struct Call {
     pub sure: bool,
     /// Only on a receiver that another call has shown to be a table.
     pub known_table: bool,
+    /// The variables that are given what the call says.
+    pub fills: Option<PlaceExpr>,
 }
 
 pub struct EffectRule {
@@ -361,6 +363,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
         duck,
         sure: m.sure,
         known_table: m.known_table,
+        fills: place(&m.fills),
     }
 }
 

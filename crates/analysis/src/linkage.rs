@@ -36,6 +36,8 @@ pub struct Linkage {
     /// Classes that extend or implement a class, transitively closed.
     subclasses: Vec<Vec<ClassId>>,
     superclass: Vec<Option<TypeTarget>>,
+    /// Classes whose members a class has beside those of its superclass.
+    embedded: Vec<Vec<ClassId>>,
     class_cells: FxHashMap<Cell, ClassId>,
     default: Option<Name>,
     /// Each module and those whose exports it passes on (`export *`), nearest first.
@@ -51,6 +53,7 @@ impl Linkage {
             types: Vec::with_capacity(program.modules.len()),
             subclasses: vec![Vec::new(); program.classes.len()],
             superclass: vec![None; program.classes.len()],
+            embedded: vec![Vec::new(); program.classes.len()],
             class_cells: FxHashMap::default(),
             default: names.find("default"),
             stars: star_exports(program),
@@ -412,6 +415,11 @@ impl Linkage {
                     self.type_name(program, module, *name, names, entities, 0)
                 {
                     parents[c].push(parent);
+                    if Some(*name) != class.extends
+                        && !program.classes[parent.0 as usize].is_interface
+                    {
+                        self.embedded[c].push(parent);
+                    }
                 }
             }
         }
@@ -489,8 +497,17 @@ impl Linkage {
         let mut at = class;
         for _ in 0..MAX_HOPS {
             let c = &program.classes[at.0 as usize];
-            if let Some((_, f)) = c.methods.iter().find(|(n, _)| *n == name) {
-                return Some(*f);
+            let of = |c: &toctou_core::ir::Class| {
+                let found = c.methods.iter().find(|(n, _)| *n == name);
+                found.map(|(_, f)| *f)
+            };
+            let embedded = self.embedded[at.0 as usize].iter();
+            if let Some(f) = of(c).or_else(|| {
+                embedded
+                    .clone()
+                    .find_map(|e| of(&program.classes[e.0 as usize]))
+            }) {
+                return Some(f);
             }
             match self.superclass(at) {
                 Some(TypeTarget::Class(next)) => at = next,
@@ -509,12 +526,12 @@ impl Linkage {
     ) -> Option<(ModuleId, &'p TypeRef)> {
         let mut at = class;
         for _ in 0..MAX_HOPS {
-            let c = &program.classes[at.0 as usize];
-            if let Some(field) = c.fields.iter().find(|f| f.name == name) {
-                return field
-                    .ty
-                    .as_ref()
-                    .map(|t| (program.class_module[at.0 as usize], t));
+            for c in std::iter::once(&at).chain(&self.embedded[at.0 as usize]) {
+                let fields = &program.classes[c.0 as usize].fields;
+                if let Some(field) = fields.iter().find(|f| f.name == name) {
+                    let module = program.class_module[c.0 as usize];
+                    return field.ty.as_ref().map(|t| (module, t));
+                }
             }
             match self.superclass(at) {
                 Some(TypeTarget::Class(next)) => at = next,

@@ -69,6 +69,8 @@ impl Interp<'_, '_, '_> {
             scope: LockScope::Process,
             kind: LockKind::Chain,
             lease: false,
+            shared: false,
+            once: false,
             func: self.id,
             span: self.span,
         }))
@@ -109,6 +111,8 @@ impl Interp<'_, '_, '_> {
             scope: effect.effect.scope,
             kind: LockKind::Library,
             lease: effect.effect.lease,
+            shared: effect.effect.shared,
+            once: effect.effect.once,
             func: self.id,
             span: self.span,
         });
@@ -134,7 +138,7 @@ impl Interp<'_, '_, '_> {
                 at: self.at,
                 lock,
                 handle: Some(handle),
-                if_true: false,
+                if_true: effect.effect.tries,
             });
         }
         Some(handle)
@@ -157,6 +161,8 @@ impl Interp<'_, '_, '_> {
             scope: LockScope::Host,
             kind: LockKind::Transaction(effect.effect.serializable),
             lease: false,
+            shared: false,
+            once: false,
             func: self.id,
             span: self.span,
         });
@@ -196,6 +202,8 @@ impl Interp<'_, '_, '_> {
             scope: LockScope::Host,
             kind: LockKind::File,
             lease: false,
+            shared: false,
+            once: false,
             func: self.id,
             span: self.span,
         });

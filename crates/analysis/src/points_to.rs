@@ -331,6 +331,11 @@ impl PointsTo {
         for _ in 0..4 {
             if let Some(element) = &ty.element {
                 let text = env.names.text(ty.name).to_owned();
+                // A reference to a thing is the thing.
+                if text == "*" {
+                    ty = element;
+                    continue;
+                }
                 let site = self.nodes.len() as u32;
                 let obj = match text.as_str() {
                     "Map" | "Set" | "WeakMap" => {
@@ -530,6 +535,7 @@ impl PointsTo {
                 self.on(env, node, what);
             }
             Op::Object { dst, fields } => {
+                let typed = function.vars[dst.0 as usize].ty.is_some();
                 let dst = n(self, *dst);
                 let obj = self.obj(Obj::Literal(dst.0));
                 self.add(dst, obj);
@@ -539,6 +545,11 @@ impl PointsTo {
                         Key::Name(name) => {
                             let field = self.field(env, obj, *name);
                             self.copy(value, field);
+                            // `T{…}` is an instance of the type that it names.
+                            if typed {
+                                let field = *name;
+                                self.on(env, dst, Use::Set { field, value });
+                            }
                         }
                         Key::Computed(_) => {
                             let elem = self.elem(obj);
@@ -742,6 +753,11 @@ impl PointsTo {
     }
 
     fn get(&mut self, env: &mut Env<'_, '_>, obj: ObjId, field: Name, dst: Node) {
+        // The first of several results, of something that gives only one.
+        if !matches!(self.objs[obj.0 as usize], Obj::Literal(_)) && env.names.text(field) == "#0" {
+            self.add(dst, obj);
+            return;
+        }
         match self.objs[obj.0 as usize] {
             Obj::Instance(class) => {
                 if let Some(f) = env.linkage.method(env.program, class, field) {

@@ -520,9 +520,24 @@ fn is_shared(
     if w.loc.kind != ResourceKind::Memory {
         return true;
     }
+    let module = cx.program.function_module[w.meet.0 as usize];
+    let threads = cx.program.modules[module.0 as usize].dispatch == Dispatch::Anywhere;
+    // Where nobody gives way, all code that changes anything would be suspect:
+    // that somebody took a lock for it says that threads share it.
+    if threads && root.kind == EntryKind::Export && w.partial.is_none() {
+        return false;
+    }
     match cx.syms.kind(cx.syms.root(w.loc.key)) {
         SymKind::VarLoc(cell) | SymKind::Cell(cell) => {
-            cx.is_module_cell(*cell) || !activations.functions[cell.owner.0 as usize]
+            // A variable of a function that this call runs is this call's.
+            let mut ours = root.handler == cell.owner || w.meet == cell.owner;
+            let mut at = w.path.as_ref();
+            while let Some(frame) = at {
+                ours |= frame.func == cell.owner;
+                at = frame.next.as_ref();
+            }
+            cx.is_module_cell(*cell)
+                || !(activations.functions[cell.owner.0 as usize] || threads && ours)
         }
         SymKind::This => {
             let class = enclosing_class(cx, root.handler);

@@ -192,6 +192,8 @@ impl Interp<'_, '_, '_> {
             scope: LockScope::Host,
             kind: LockKind::Transaction(serializable),
             lease: false,
+            shared: false,
+            once: false,
             func: self.id,
             span: self.span,
         })

@@ -174,6 +174,7 @@ impl Interp<'_, '_, '_> {
         summary.ret = match values.as_slice() {
             [] => None,
             [one] if !matches!(self.cx.syms.kind(*one), SymKind::Unknown(_)) => Some(*one),
+            many if self.is_tuples(many) => Some(self.returned_tuple(many)),
             many => {
                 let fresh = many.iter().all(|v| self.cx.syms.is_fresh(*v));
                 let site = sym::through(sym::site(self.id, 0xff_fffe), 1);
@@ -208,6 +209,44 @@ impl Interp<'_, '_, '_> {
                 }
             }
         }
+    }
+
+    /// Several results in one, each by itself: the same function of the same
+    /// arguments gives the same values.
+    fn returned_tuple(&mut self, tuples: &[Sym]) -> Sym {
+        let SymKind::Object(shape) = self.cx.syms.kind(tuples[0]).clone() else {
+            return tuples[0];
+        };
+        let params: Vec<Sym> = (0..self.function.params.len() as u32)
+            .map(|i| self.cx.syms.make(SymKind::Param(i)))
+            .collect();
+        let this = self.cx.syms.make(SymKind::This);
+        let call = self
+            .cx
+            .syms
+            .make(SymKind::Call(Box::new(crate::sym::CallSym {
+                callee: crate::sym::CalleeSym::Func(self.id),
+                recv: self.function.class.map(|_| this),
+                args: params.into(),
+            })));
+        let mut out = Vec::with_capacity(shape.len());
+        for (i, (name, _)) in shape.iter().enumerate() {
+            let mut options: Vec<Sym> = Vec::new();
+            for tuple in tuples {
+                let value = self.cx.syms.field(*tuple, *name);
+                if !matches!(self.cx.syms.kind(value), SymKind::Null) && !options.contains(&value) {
+                    options.push(value);
+                }
+            }
+            let value = match options.as_slice() {
+                [] => self.cx.syms.null(),
+                [one] if !matches!(self.cx.syms.kind(*one), SymKind::Unknown(_)) => *one,
+                _ if i == 0 => call,
+                _ => self.cx.syms.make(SymKind::Field(call, *name)),
+            };
+            out.push((*name, value));
+        }
+        self.cx.syms.make(SymKind::Object(out.into()))
     }
 
     pub(crate) fn throws(&mut self, summary: &mut Summary) {

@@ -91,6 +91,8 @@ pub struct Syms {
     /// Depth of the term, whether it mentions something fresh, and whether it
     /// can change under substitution.
     info: Vec<Info>,
+    /// In a [`SymKind::Object`]: what the object is a copy of.
+    pub rest: Option<Name>,
 }
 
 #[derive(Clone, Copy)]
@@ -299,12 +301,17 @@ impl Syms {
             .collect()
     }
 
-    /// `base.name`, looking into literals.
+    /// `base.name`, looking into literals and through copies.
     pub fn field(&mut self, base: Sym, name: Name) -> Sym {
-        if let SymKind::Object(fields) = self.kind(base)
-            && let Some((_, value)) = fields.iter().rev().find(|(n, _)| *n == name)
-        {
-            return *value;
+        if let SymKind::Object(fields) = self.kind(base) {
+            if let Some((_, value)) = fields.iter().rev().find(|(n, _)| *n == name) {
+                return *value;
+            }
+            if let [(rest, whole)] = **fields
+                && Some(rest) == self.rest
+            {
+                return self.make(SymKind::Field(whole, name));
+            }
         }
         self.make(SymKind::Field(base, name))
     }

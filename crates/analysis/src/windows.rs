@@ -33,6 +33,7 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     windows.sort_by_key(|w| !(w.in_process || w.cross_process));
     windows.truncate(MAX_WINDOWS);
     interp.lock_defects(&held);
+    interp.settle_accesses(&held);
     interp.summarise(&held, windows)
 }
 
@@ -75,7 +76,10 @@ impl Interp<'_, '_, '_> {
             }
             let mut pairs: Vec<(u32, bool, bool, Vec<Name>)> = Vec::new();
             let mut direct: Vec<u32> = Vec::new();
+            let others = self.cx.words.others;
             let mut note = |r: u32, data: bool, keyed: bool, attr: Option<Name>| {
+                // That it went well is nothing that was looked at.
+                let attr = attr.filter(|a| !others.contains(a));
                 let slot = match pairs.iter_mut().find(|p| p.0 == r) {
                     Some(slot) => slot,
                     None => {
@@ -184,8 +188,20 @@ impl Interp<'_, '_, '_> {
                 .data
                 .iter()
                 .any(|d| d.implicit && d.source == crate::effect::Source::Event(r as u32));
+        // To ask whether a path resolves at all is not to judge where it leads.
+        let judged = write
+            .ctrl
+            .events()
+            .chain(write.data.iter().filter_map(|d| match d.source {
+                crate::effect::Source::Event(e) if d.implicit => Some((e, d.attr)),
+                _ => None,
+            }))
+            .any(|(e, attr)| {
+                e as usize == r && attr.is_none_or(|a| !self.cx.words.others.contains(&a))
+            });
         let path_check = read.act == Act::Resolve
             && tested
+            && judged
             && write.loc.kind == ResourceKind::File
             && (keyed || read.loc.key == write.loc.key);
         let snapshot = self.is_snapshot(read, write, data);
@@ -322,10 +338,16 @@ impl Interp<'_, '_, '_> {
                     continue;
                 };
                 let mut sym = self.val(cond);
-                if !self.deps_of(sym).events().any(|(e, _)| e as usize == r) {
+                let deps = self.deps_of(sym);
+                if !deps.events().any(|(e, _)| e as usize == r) {
                     continue;
                 }
-                let mut yes = control.way == 0;
+                // The error that came with it is asked: yes means no.
+                let error = read.loc.kind != ResourceKind::Memory
+                    && deps.events().all(|(e, attr)| {
+                        e as usize != r || attr.is_some_and(|a| self.cx.words.others.contains(&a))
+                    });
+                let mut yes = (control.way == 0) != error;
                 while let SymKind::Not(inner) = self.cx.syms.kind(sym) {
                     sym = *inner;
                     yes = !yes;

@@ -292,7 +292,8 @@ pub struct Block {
 /// A declared type, as far as it names something: `Promise<Store>` is `Store`
 /// (promises, nullability and read-only wrappers are peeled off by the front
 /// end), `Store[]`, `Array<Store>` and `Set<Store>` have `Store` as element,
-/// `Map<K, V>` has `V`.
+/// `Map<K, V>` has `V`. In languages that copy structs, `*T` is called `*` and
+/// has `T`: what has no `*` is a value of its own.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TypeRef {
     /// Dotted name as written: `Store`, `fs.FileHandle`.
@@ -449,12 +450,26 @@ pub struct Module {
     pub star_exports: Vec<(Name, Option<Target>)>,
     /// Type names declared at top level: classes, interfaces, aliases, imports.
     pub types: Vec<(Name, TypeDef)>,
+    /// Methods of classes that other modules declare.
+    pub extensions: Vec<Extension>,
     /// Suppression comments and other comments that begin with `toctou:`;
     /// text after the comment marker, trimmed.
     pub directives: Vec<Directive>,
     /// Constructs that were not lowered (nesting limit).
     pub opaque: u32,
     pub dispatch: Dispatch,
+}
+
+/// A method that is declared apart from its class: in another file of a Go
+/// package, in a Rust `impl` block elsewhere.
+#[derive(Clone, Debug)]
+pub struct Extension {
+    /// The class, by its name as written.
+    pub class: Name,
+    pub method: Name,
+    pub func: FuncId,
+    /// The class, once the resolver knows it; its id is local to that module.
+    pub target: Option<(ModuleId, ClassId)>,
 }
 
 #[derive(Clone, Debug)]

@@ -124,6 +124,10 @@ pub struct CallModel {
     /// something else, so findings that rest on it keep their confidence.
     #[serde(default)]
     pub sure: bool,
+    /// The variables whose addresses stand here are given what the call reads
+    /// or is told: `json.Unmarshal(data, &v)`, `rows.Scan(&a, &b)`.
+    #[serde(default)]
+    pub fills: Option<Place>,
     /// For a `method`: only on a receiver that another call has shown to be a
     /// table or collection. So `delete` can mean a row where `findById` stands beside it.
     #[serde(default)]
@@ -168,6 +172,16 @@ pub struct Effect {
     /// Whom a lock keeps out.
     #[serde(default)]
     pub scope: LockScope,
+    /// Others may hold the lock in the same way at the same time: enough for
+    /// reading, not for writing.
+    #[serde(default)]
+    pub shared: bool,
+    /// The lock is held only where the result of the call is true.
+    #[serde(default)]
+    pub tries: bool,
+    /// The callback runs once in the life of the lock, and everybody waits for its end.
+    #[serde(default)]
+    pub once: bool,
     /// The callback that runs under the lock or in the transaction.
     #[serde(default)]
     pub callback: Option<Place>,
@@ -242,6 +256,10 @@ pub enum Do {
     Send,
     /// Reaches something costly or limited: a pool, a paid API, a subprocess.
     Use,
+    /// Counts work in that somebody may wait for: `wg.Add(1)`.
+    Enroll,
+    /// Waits until everything that was counted in under the same key is done.
+    Join,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize, JsonSchema)]

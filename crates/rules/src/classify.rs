@@ -224,7 +224,9 @@ fn of_defect(
         .reached_by
         .iter()
         .any(|r| !matches!(r.kind, EntryKind::Startup | EntryKind::Export));
-    if !served && defect.in_server {
+    // What is left open is left open, whoever came by.
+    let leaks = defect.kind == toctou_analysis::DefectKind::HalfOpen;
+    if !served && defect.in_server && !leaks {
         persona = persona.max(Persona::Pedantic);
     }
     let mut scopes = Vec::new();

@@ -51,6 +51,7 @@ type JudgeDefect =
 pub(crate) const DEFECTS: &[(&RuleMeta, JudgeDefect)] = &[
     (&broken_lock::META, broken_lock::of_defect),
     (&close_races_call::META, close_races_call::of_defect),
+    (&data_race::META, data_race::of_defect),
     (&leak_on_partial_init::META, leak_on_partial_init::of_defect),
     (&lease_expires_in_use::META, lease_expires_in_use::of_defect),
     (

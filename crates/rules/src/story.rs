@@ -117,6 +117,8 @@ pub(crate) fn begins_with_a_read(kind: DefectKind) -> bool {
             | DefectKind::MultiStep
             | DefectKind::RelatedSteps
             | DefectKind::SendTwice
+            | DefectKind::DataRace
+            | DefectKind::UseAfterClose
     )
 }
 
@@ -200,7 +202,16 @@ pub(crate) fn of_defect(program: &Program, defect: &Defect, last: &str) -> Inter
             ),
             words("A", Action::Write, spot, "goes on and registers its work"),
         ],
-        DefectKind::PartialInit => vec![
+        DefectKind::UseAfterClose => vec![
+            words("A", Action::Read, spot, "finds it open"),
+            words("B", Action::Close, first, "closes it"),
+            words("A", Action::Write, spot, "goes on to use it"),
+        ],
+        DefectKind::DataRace => vec![
+            words("A", Action::Write, first, "uses it"),
+            words("B", Action::Write, spot, "uses it at the same moment"),
+        ],
+        DefectKind::PartialInit | DefectKind::HalfOpen => vec![
             step(program, "A", Action::Open, first, None),
             words("A", Action::Read, spot, "fails"),
         ],
@@ -218,11 +229,8 @@ pub(crate) fn of_defect(program: &Program, defect: &Defect, last: &str) -> Inter
             words("B", Action::Open, first, "starts it as well"),
         ],
     };
-    let who = if defect.kind == DefectKind::PartialInit {
-        "A"
-    } else {
-        "B"
-    };
+    let alone = matches!(defect.kind, DefectKind::PartialInit | DefectKind::HalfOpen);
+    let who = if alone { "A" } else { "B" };
     steps.push(outcome(who, last));
     steps
 }

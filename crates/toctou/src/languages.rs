@@ -6,6 +6,7 @@ use toctou_core::frontend::Frontend;
 pub(crate) static FRONTENDS: &[Frontend] = &[
     toctou_frontend_typescript::FRONTEND,
     toctou_frontend_python::FRONTEND,
+    toctou_frontend_go::FRONTEND,
 ];
 
 /// The front end that lowers a file of this name, as an index into [`FRONTENDS`].

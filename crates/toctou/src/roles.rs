@@ -26,6 +26,7 @@ const TESTS: &[&str] = &[
     "e2e",
     "fixtures",
     "mocks",
+    "testdata",
 ];
 const EXAMPLES: &[&str] = &[
     "examples", "example", "demo", "demos", "samples", "sample", "docs",
@@ -37,6 +38,7 @@ pub(crate) fn role(path: &str) -> FileRole {
     let (folders, name) = split(path);
     let within = |set: &[&str]| folders.iter().any(|folder| set.contains(folder));
     let test_name = name.contains(".test.")
+        || name.ends_with("_test.go")
         || name.contains(".spec.")
         || (name.ends_with(".py")
             && (name.starts_with("test_") || name.ends_with("_test.py") || name == "conftest.py"));
@@ -83,7 +85,6 @@ fn split(path: &str) -> (Vec<&str>, &str) {
 /// Languages that toctou will know one day: said, not silently passed over.
 pub(crate) fn unsupported_language(extension: &str) -> Option<&'static str> {
     match extension {
-        "go" => Some("Go"),
         "rs" => Some("Rust"),
         _ => None,
     }
@@ -102,6 +103,8 @@ mod tests {
         assert_eq!(role("pkg/store_test.py"), FileRole::Test);
         assert_eq!(role("conftest.py"), FileRole::Test);
         assert_eq!(role("pkg/store.py"), FileRole::Product);
+        assert_eq!(role("pkg/store/store_test.go"), FileRole::Test);
+        assert_eq!(role("pkg/testdata/a.go"), FileRole::Test);
         assert_eq!(role("packages/a/examples/b.ts"), FileRole::Example);
         assert_eq!(role("vitest.config.ts"), FileRole::Script);
         assert_eq!(role("scripts/release.mjs"), FileRole::Script);

@@ -33,6 +33,11 @@ const FLAGS: &[&str] = &[
 /// Methods that only forget what was registered: nobody waits for it.
 const FORGETS: &[&str] = &["clear", "delete", "set", "add", "push"];
 
+/// Does a name say that something is closed or about to be?
+pub(crate) fn is_closing(name: &str) -> bool {
+    code::mentions(name, FLAGS)
+}
+
 /// A place, and the class whose `this` it hangs from.
 type Place = (Option<ClassId>, Sym);
 

@@ -89,6 +89,16 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
     }
 
     pub(crate) fn get_field(&mut self, base: Sym, field: Name) -> Sym {
+        // One call, one result or several: the first stands for the whole.
+        if field == self.cx.words.first {
+            let tuple = matches!(self.cx.syms.kind(base), SymKind::Object(fields)
+                if fields.first().is_some_and(|(name, _)| *name == field));
+            return if tuple {
+                self.cx.syms.field(base, field)
+            } else {
+                base
+            };
+        }
         if let Some(sym) = self.cx.member(base, field) {
             return sym;
         }

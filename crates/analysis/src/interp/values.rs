@@ -20,6 +20,10 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         match distinct.as_slice() {
             [] => self.cx.syms.null(),
             [one] => *one,
+            many if self.is_tuples(many) => {
+                let many = many.to_vec();
+                self.join_tuples(&many, salt)
+            }
             many => {
                 let places: Vec<Sym> = many
                     .iter()
@@ -44,6 +48,32 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 joined
             }
         }
+    }
+
+    /// Are these all several results in one?
+    pub(crate) fn is_tuples(&self, syms: &[Sym]) -> bool {
+        let first = self.cx.words.first;
+        syms.iter().all(|s| {
+            matches!(self.cx.syms.kind(*s), SymKind::Object(fields)
+                if fields.first().is_some_and(|(name, _)| *name == first))
+        })
+    }
+
+    /// One of several tuples, result by result.
+    fn join_tuples(&mut self, tuples: &[Sym], salt: u64) -> Sym {
+        let SymKind::Object(shape) = self.cx.syms.kind(tuples[0]).clone() else {
+            return tuples[0];
+        };
+        let mut out: Vec<(Name, Sym)> = Vec::with_capacity(shape.len());
+        for (i, (name, _)) in shape.iter().enumerate() {
+            let options: Vec<Sym> = tuples
+                .iter()
+                .map(|t| self.cx.syms.field(*t, *name))
+                .collect();
+            let joined = self.join_syms(&options, sym::through(salt, i as u64 + 1));
+            out.push((*name, joined));
+        }
+        self.cx.syms.make(SymKind::Object(out.into()))
     }
 
     /// A constant, a fresh object, `Promise.resolve()`: what stands in for a missing value.

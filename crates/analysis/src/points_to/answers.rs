@@ -4,7 +4,7 @@ use super::{Node, Obj, ObjId, PointsTo};
 use crate::entity::EntityId;
 use rustc_hash::FxHashMap;
 use toctou_core::Name;
-use toctou_core::ir::{Cell, FuncId, Key, Op, Program, Var};
+use toctou_core::ir::{Cell, ClassId, FuncId, Key, Op, Program, Var};
 
 impl PointsTo {
     // --- answers ---
@@ -36,6 +36,19 @@ impl PointsTo {
             Obj::Func(f) => Some(f),
             _ => None,
         })
+    }
+
+    /// The class of what a register holds, if there is but one.
+    pub fn only_class(&self, f: FuncId, v: Var) -> Option<ClassId> {
+        let mut found = None;
+        for obj in self.objects(self.node(f, v)) {
+            if let Obj::Instance(class) = obj
+                && found.replace(class).is_some_and(|other| other != class)
+            {
+                return None;
+            }
+        }
+        found
     }
 
     /// Fields of the object literals that a register may hold, with the functions in them.

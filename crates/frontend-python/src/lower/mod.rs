@@ -140,6 +140,7 @@ pub(crate) fn lower<'a>(
             types: Vec::new(),
             directives: Vec::new(),
             opaque: 0,
+            extensions: Vec::new(),
             dispatch: Dispatch::Threads {
                 handlers: Some(false),
             },

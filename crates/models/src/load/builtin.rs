@@ -302,4 +302,59 @@ static BUILTIN: &[(&str, &str)] = &[
         "typescript/sql-js.toml",
         include_str!("../../libraries/typescript/sql-js.toml"),
     ),
+    (
+        "go/atomic.toml",
+        include_str!("../../libraries/go/atomic.toml"),
+    ),
+    (
+        "go/builtins.toml",
+        include_str!("../../libraries/go/builtins.toml"),
+    ),
+    (
+        "go/database-sql.toml",
+        include_str!("../../libraries/go/database-sql.toml"),
+    ),
+    ("go/exec.toml", include_str!("../../libraries/go/exec.toml")),
+    (
+        "go/file-locks.toml",
+        include_str!("../../libraries/go/file-locks.toml"),
+    ),
+    (
+        "go/file-replace.toml",
+        include_str!("../../libraries/go/file-replace.toml"),
+    ),
+    ("go/gorm.toml", include_str!("../../libraries/go/gorm.toml")),
+    ("go/io.toml", include_str!("../../libraries/go/io.toml")),
+    (
+        "go/key-value.toml",
+        include_str!("../../libraries/go/key-value.toml"),
+    ),
+    (
+        "go/mcp-go-sdk.toml",
+        include_str!("../../libraries/go/mcp-go-sdk.toml"),
+    ),
+    (
+        "go/mcp-go.toml",
+        include_str!("../../libraries/go/mcp-go.toml"),
+    ),
+    ("go/misc.toml", include_str!("../../libraries/go/misc.toml")),
+    (
+        "go/net-http.toml",
+        include_str!("../../libraries/go/net-http.toml"),
+    ),
+    ("go/os.toml", include_str!("../../libraries/go/os.toml")),
+    (
+        "go/paths.toml",
+        include_str!("../../libraries/go/paths.toml"),
+    ),
+    ("go/pgx.toml", include_str!("../../libraries/go/pgx.toml")),
+    (
+        "go/redis.toml",
+        include_str!("../../libraries/go/redis.toml"),
+    ),
+    ("go/sync.toml", include_str!("../../libraries/go/sync.toml")),
+    (
+        "go/x-sync.toml",
+        include_str!("../../libraries/go/x-sync.toml"),
+    ),
 ];

@@ -235,6 +235,7 @@ fn call(model: &CallModel, what: Names) -> Checked {
             ));
         }
     }
+    model.fills.iter().try_for_each(place)?;
     result_type(model).map_or(Ok(()), type_text)
 }
 

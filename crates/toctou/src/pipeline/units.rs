@@ -95,6 +95,7 @@ fn targets(module: &Module) -> impl Iterator<Item = ModuleId> {
             ExportTarget::Local(_) => None,
         });
     let stars = module.star_exports.iter().map(|(_, target)| target);
+    let apart = module.extensions.iter();
     imports
         .chain(exports)
         .chain(stars)
@@ -102,6 +103,7 @@ fn targets(module: &Module) -> impl Iterator<Item = ModuleId> {
             Some(Target::Module(module)) => Some(*module),
             _ => None,
         })
+        .chain(apart.filter_map(|extension| Some(extension.target?.0)))
 }
 
 fn targets_mut(module: &mut Module) -> impl Iterator<Item = &mut ModuleId> {
@@ -114,6 +116,7 @@ fn targets_mut(module: &mut Module) -> impl Iterator<Item = &mut ModuleId> {
             ExportTarget::Local(_) => None,
         });
     let stars = module.star_exports.iter_mut().map(|(_, target)| target);
+    let apart = module.extensions.iter_mut();
     imports
         .chain(exports)
         .chain(stars)
@@ -121,6 +124,7 @@ fn targets_mut(module: &mut Module) -> impl Iterator<Item = &mut ModuleId> {
             Some(Target::Module(module)) => Some(module),
             _ => None,
         })
+        .chain(apart.filter_map(|extension| Some(&mut extension.target.as_mut()?.0)))
 }
 
 /// Disjoint sets.

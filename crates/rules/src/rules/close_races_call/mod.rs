@@ -18,6 +18,17 @@ pub const META: RuleMeta = RuleMeta {
 };
 
 pub(crate) fn of_defect(program: &Program, defect: &Defect) -> Option<Verdict> {
+    if defect.kind == DefectKind::UseAfterClose {
+        let function = crate::classify::display_function(program, defect.spot.func);
+        let closer = defect
+            .first
+            .map_or_else(String::new, |spot| crate::classify::display_function(program, spot.func));
+        return Some(Verdict::new(
+            format!("`{function}` uses what `{closer}` closes, and nothing makes one wait for the other: it can be closed in the middle of a call"),
+            "test that it is open and count the call in under one lock, set the flag under the same lock, and wait for the calls that were counted before anything is closed",
+            "the call goes on with something that is closed",
+        ));
+    }
     if defect.kind != DefectKind::CloseRace {
         return None;
     }

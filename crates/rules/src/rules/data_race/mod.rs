@@ -1,6 +1,10 @@
 //! `data-race`: shared memory is used by several threads without synchronisation.
 
+use toctou_analysis::{Defect, DefectKind};
+use toctou_core::ir::Program;
 use toctou_core::rule::{Persona, RuleMeta, Severity};
+
+use crate::case::Verdict;
 
 pub const META: RuleMeta = RuleMeta {
     id: "data-race",
@@ -12,3 +16,23 @@ pub const META: RuleMeta = RuleMeta {
     since: "0.1.0",
     page: include_str!("page.md"),
 };
+
+pub(crate) fn of_defect(program: &Program, defect: &Defect) -> Option<Verdict> {
+    if defect.kind != DefectKind::DataRace {
+        return None;
+    }
+    let function = crate::classify::display_function(program, defect.spot.func);
+    let verdict = Verdict::new(
+        format!(
+            "`{function}` uses `{}` with no lock that every other use of it holds: two threads use it at once",
+            defect.key
+        ),
+        "hold one mutex over each use of it, and over a read and the write that depends on it together",
+        "one thread sees half of what the other does",
+    );
+    Some(if defect.duck {
+        verdict.persona(Persona::Pedantic)
+    } else {
+        verdict
+    })
+}

@@ -18,10 +18,17 @@ pub const META: RuleMeta = RuleMeta {
 };
 
 pub(crate) fn of_defect(program: &Program, defect: &Defect) -> Option<Verdict> {
+    let function = crate::classify::display_function(program, defect.spot.func);
+    if defect.kind == DefectKind::HalfOpen {
+        return Some(Verdict::new(
+            format!("`{function}` closes it only if this step succeeds: what was opened before a failure stays open"),
+            "put the closing off (`defer`) before the step that opens, not after it",
+            "stays open for as long as the process lives",
+        ));
+    }
     if defect.kind != DefectKind::PartialInit {
         return None;
     }
-    let function = crate::classify::display_function(program, defect.spot.func);
     let message = if defect.first.is_some() {
         format!("`{function}` leaves `{}` open when this step fails", defect.key)
     } else {

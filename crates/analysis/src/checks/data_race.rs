@@ -1,0 +1,305 @@
+//! Memory that several threads use, with nothing that keeps them apart.
+//!
+//! From every place where a thread begins (handlers, `go` statements, and
+//! methods that others may call) all calls are followed, with the locks that
+//! are held on the way and with what is known to be the caller's own. Two
+//! accesses of one variable, one of them a write, race if no lock is common to
+//! both. That both happen at once must be plain: both are reached by clients,
+//! or somebody took a lock for the same variable elsewhere, which says so.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use toctou_core::FileRole;
+use toctou_core::finding::{EntryKind, ResourceKind};
+use toctou_core::ir::{FuncId, FuncKind};
+
+use crate::context::{Context, DefectKind, FoundDefect};
+use crate::interp::access::{HeldLock, Owner, Spot};
+
+/// Ways into one function that are told apart.
+const MAX_WAYS: usize = 6;
+/// Calls that are followed from one root.
+const MAX_STEPS: usize = 4_000;
+const MAX_DEPTH: u32 = 14;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Start {
+    /// A client can have any number of these under way.
+    Handler,
+    /// A thread that is started once.
+    Thread,
+    /// Any number of them are started.
+    Threads,
+    /// Somebody may call it.
+    Export,
+}
+
+#[derive(Clone)]
+struct Seen {
+    func: FuncId,
+    index: usize,
+    start: Start,
+    root: FuncId,
+    locks: Vec<HeldLock>,
+}
+
+type Way = (FuncId, bool, u64, Vec<HeldLock>);
+
+pub(crate) fn check(cx: &mut Context<'_, '_>, _edges: &[Vec<u32>]) {
+    if cx.plain.iter().all(|p| p.accesses.is_empty()) {
+        return;
+    }
+    let mut places: FxHashMap<(Spot, bool), Vec<Seen>> = FxHashMap::default();
+    let roots = roots(cx);
+    let many = many(cx, &roots);
+    for (root, start) in roots {
+        follow(cx, root, start, &many, &mut places);
+    }
+    let mut found: Vec<(FoundDefect, Spot)> = Vec::new();
+    let mut keys: Vec<(Spot, bool)> = places.keys().copied().collect();
+    keys.sort_unstable();
+    for key in keys {
+        if let Some(defect) = race(cx, &places[&key]) {
+            found.push((defect, key.0));
+        }
+    }
+    // Fields that one function uses without a lock are one thing to mend.
+    let mut told: FxHashSet<(FuncId, Option<toctou_core::ir::ClassId>)> = FxHashSet::default();
+    for (defect, spot) in found {
+        let class = match spot {
+            Spot::Field(class, _) | Spot::Object(class) => Some(class),
+            Spot::Variable(_) | Spot::Site(..) => None,
+        };
+        if class.is_none() || told.insert((defect.func, class)) {
+            cx.defects.push(defect);
+        }
+    }
+}
+
+/// Where threads begin.
+fn roots(cx: &Context<'_, '_>) -> Vec<(FuncId, Start)> {
+    let mut starts: FxHashMap<FuncId, Start> = FxHashMap::default();
+    let mut handlers: Vec<FuncId> = Vec::new();
+    for entry in &cx.entries {
+        let start = match entry.kind {
+            EntryKind::Startup | EntryKind::Export => continue,
+            EntryKind::Timer => Start::Thread,
+            _ => Start::Handler,
+        };
+        starts.insert(entry.handler, start);
+        if start == Start::Handler {
+            handlers.push(entry.handler);
+        }
+    }
+    let many = reached(cx, handlers);
+    for (f, function) in cx.program.functions.iter().enumerate() {
+        let id = FuncId(f as u32);
+        if cx.program.file_of(id).role != FileRole::Product {
+            continue;
+        }
+        for call in cx.plain[f].calls.iter().filter(|c| c.spawned) {
+            let start = if call.repeated || many.contains(&id) {
+                Start::Threads
+            } else {
+                Start::Thread
+            };
+            let slot = starts.entry(call.callee).or_insert(start);
+            *slot = match (*slot, start) {
+                (Start::Thread, Start::Threads) => Start::Threads,
+                (old, _) => old,
+            };
+        }
+        let callable = function.class.is_some()
+            && function.exported
+            && function.kind == FuncKind::Method
+            && !cx.entered.contains(&id);
+        if callable {
+            starts.entry(id).or_insert(Start::Export);
+        }
+    }
+    let mut roots: Vec<(FuncId, Start)> = starts.into_iter().collect();
+    roots.sort_unstable();
+    roots
+}
+
+/// Functions that can be under way many times: their variables are not shared.
+fn many(cx: &Context<'_, '_>, roots: &[(FuncId, Start)]) -> FxHashSet<FuncId> {
+    let many = |start: &Start| matches!(start, Start::Handler | Start::Threads);
+    let from = roots.iter().filter(|(_, start)| many(start));
+    reached(cx, from.map(|(root, _)| *root).collect())
+}
+
+fn reached(cx: &Context<'_, '_>, mut work: Vec<FuncId>) -> FxHashSet<FuncId> {
+    let mut seen: FxHashSet<FuncId> = FxHashSet::default();
+    while let Some(f) = work.pop() {
+        if seen.insert(f) {
+            work.extend(cx.plain[f.0 as usize].calls.iter().map(|c| c.callee));
+        }
+    }
+    seen
+}
+
+/// All accesses below a root, with what is held there.
+fn follow(
+    cx: &Context<'_, '_>,
+    root: FuncId,
+    start: Start,
+    many: &FxHashSet<FuncId>,
+    places: &mut FxHashMap<(Spot, bool), Vec<Seen>>,
+) {
+    let mut ways: FxHashMap<FuncId, Vec<Way>> = FxHashMap::default();
+    let mut work: Vec<(Way, u32)> = vec![((root, true, 0, Vec::new()), 0)];
+    let mut steps = 0;
+    while let Some((way, depth)) = work.pop() {
+        let known = ways.entry(way.0).or_default();
+        if known.contains(&way) || known.len() >= MAX_WAYS {
+            continue;
+        }
+        known.push(way.clone());
+        steps += 1;
+        if steps > MAX_STEPS {
+            return;
+        }
+        let (func, this, args, locks) = way;
+        // By its name, it is for those who hold the lock already.
+        let name = cx.names.text(cx.program.function(func).name);
+        if name.ends_with("Locked") || name.ends_with("_locked") {
+            continue;
+        }
+        let plain = &cx.plain[func.0 as usize];
+        let shared = |owner: Owner| match owner {
+            Owner::This => this,
+            Owner::Param(i) => i < 64 && args >> i & 1 == 1,
+            Owner::Variable(cell) => {
+                cx.is_module_cell(cell)
+                    || !ways.contains_key(&cell.owner)
+                        && !many.contains(&cell.owner)
+                        && !cx.looped_cells.contains(&cell)
+            }
+            Owner::Own => false,
+        };
+        for (index, access) in plain.accesses.iter().enumerate() {
+            let captured =
+                matches!(access.owner, Owner::Variable(cell) if !cx.is_module_cell(cell));
+            // A variable that a thread shares with the function that started it:
+            // who waits for whom is not known.
+            if !shared(access.owner) || captured && start != Start::Handler {
+                continue;
+            }
+            let mut held = locks.clone();
+            held.extend(access.locks.iter().copied());
+            let list = places.entry((access.spot, access.content)).or_default();
+            let same = list
+                .iter()
+                .any(|s| s.func == func && s.index == index && s.start == start && s.locks == held);
+            if !same && list.len() < 64 {
+                list.push(Seen {
+                    func,
+                    index,
+                    start,
+                    root,
+                    locks: held,
+                });
+            }
+        }
+        if depth >= MAX_DEPTH {
+            continue;
+        }
+        for call in plain.calls.iter().filter(|c| !c.spawned) {
+            let mut mask = 0;
+            for (i, arg) in call.args.iter().enumerate().take(64) {
+                if shared(*arg) {
+                    mask |= 1 << i;
+                }
+            }
+            let mut held = locks.clone();
+            held.extend(call.locks.iter().copied());
+            held.sort_unstable();
+            held.dedup();
+            work.push(((call.callee, shared(call.this), mask, held), depth + 1));
+        }
+    }
+}
+
+/// Does one lock keep two accesses apart?
+fn apart(a: &Seen, b: &Seen) -> bool {
+    a.locks.iter().any(|x| {
+        b.locks
+            .iter()
+            .any(|y| x.spot == y.spot && !(x.shared && y.shared))
+    }) || a.locks.iter().chain(&b.locks).any(|l| l.once)
+}
+
+fn at_once(a: &Seen, b: &Seen) -> bool {
+    match (a.start, b.start) {
+        (Start::Thread, Start::Thread) => a.root != b.root,
+        _ => true,
+    }
+}
+
+fn race(cx: &Context<'_, '_>, list: &[Seen]) -> Option<FoundDefect> {
+    let access = |s: &Seen| &cx.plain[s.func.0 as usize].accesses[s.index];
+    let guarded = list.iter().any(|s| {
+        s.locks.iter().any(|l| {
+            // Of the same object, or at least not of something that happens to be held.
+            !l.once
+                && match (l.spot, access(s).spot) {
+                    (Spot::Field(a, _) | Spot::Object(a), Spot::Field(b, _)) => a == b,
+                    (Spot::Variable(_), Spot::Variable(_)) => true,
+                    _ => false,
+                }
+        })
+    });
+    let mut best: Option<(u32, &Seen, &Seen)> = None;
+    for (i, a) in list.iter().enumerate() {
+        if !access(a).write {
+            continue;
+        }
+        for (j, b) in list.iter().enumerate() {
+            let same = i == j;
+            if same && a.start == Start::Thread || apart(a, b) || !at_once(a, b) {
+                continue;
+            }
+            // Entries of a slice that each thread has its own of are no race.
+            let content = access(a).content;
+            let clients = |s: &Seen| match s.start {
+                Start::Handler => true,
+                Start::Threads => !content,
+                Start::Thread | Start::Export => false,
+            };
+            let threads = |s: &Seen| !matches!(s.start, Start::Export);
+            // Nobody took a lock: clients must reach both, or clients and a thread.
+            let plain = guarded
+                || clients(a) && clients(b)
+                || (clients(a) || clients(b)) && threads(a) && threads(b);
+            if !plain {
+                continue;
+            }
+            // The side without a lock is the one to mend.
+            let bare = |s: &Seen| u32::from(s.locks.is_empty());
+            let rank = u32::from(threads(a) && threads(b)) * 8
+                + u32::from(clients(a) || clients(b)) * 4
+                + bare(a).max(bare(b)) * 2
+                + u32::from(!same);
+            if best.is_none_or(|(r, _, _)| rank > r) {
+                best = Some((rank, a, b));
+            }
+        }
+    }
+    let (_, a, b) = best?;
+    let (at, other) = if b.locks.is_empty() && !a.locks.is_empty() {
+        (b, a)
+    } else {
+        (a, b)
+    };
+    Some(FoundDefect {
+        kind: DefectKind::DataRace,
+        func: at.func,
+        span: access(at).span,
+        first: Some((other.func, access(other).span)),
+        key: access(at).key,
+        resource: ResourceKind::Memory,
+        in_process: true,
+        cross_process: false,
+        duck: at.start == Start::Export && other.start == Start::Export && !guarded,
+    })
+}

@@ -1,0 +1,458 @@
+//! Plain accesses to memory and the locks round them, and who is called with
+//! which: what the check for data races looks at, over the whole program.
+//!
+//! A place is known by its class and field, not by the object: a lock and what
+//! it guards hang from the same object in nearly all code.
+
+use super::Interp;
+use crate::calls::CallView;
+use crate::effect::{Lock, Pos};
+use crate::held::{Held, MAX_ACQUIRES};
+use crate::library::EffectRule;
+use crate::linkage::TypeTarget;
+use crate::sym::{Sym, SymKind};
+use std::rc::Rc;
+use toctou_core::ir::{Cell, ClassId, FuncId, ModuleId, Op, TypeRef, Var, VarKind};
+use toctou_core::{Name, Span};
+use toctou_models::Do;
+
+/// A variable of the program, whichever object it is a part of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Spot {
+    Field(ClassId, Name),
+    Variable(Cell),
+    /// The object itself: a lock that is embedded in it.
+    Object(ClassId),
+    /// Whatever this instruction of a function changes: a part of something of
+    /// a library's type, known by nothing but the way to it.
+    Site(FuncId, u32, u32),
+}
+
+/// Whose object an access goes through.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Owner {
+    This,
+    Param(u32),
+    Variable(Cell),
+    /// Made here, or not known: nobody else's.
+    Own,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct HeldLock {
+    pub spot: Spot,
+    pub shared: bool,
+    pub once: bool,
+}
+
+/// One plain access: no library that synchronises stands between.
+#[derive(Clone, Debug)]
+pub struct Access {
+    pub spot: Spot,
+    /// What is in the map or slice, not the variable that holds it.
+    pub content: bool,
+    pub write: bool,
+    pub owner: Owner,
+    pub locks: Vec<HeldLock>,
+    pub span: Span,
+    pub key: Sym,
+    at: Pos,
+}
+
+/// One call of a function of the program.
+#[derive(Clone, Debug)]
+pub struct Passed {
+    pub callee: FuncId,
+    pub this: Owner,
+    pub args: Vec<Owner>,
+    pub locks: Vec<HeldLock>,
+    pub spawned: bool,
+    /// In a loop: it may be done many times at once.
+    pub repeated: bool,
+    given: Vec<Rc<Lock>>,
+    pub at: Pos,
+    pub span: Span,
+    /// The object whose method it is.
+    pub recv: Option<Sym>,
+}
+
+/// A step in the life of something: it is opened, used, counted, closed.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub what: Do,
+    pub key: Sym,
+    pub span: Span,
+    pub at: Pos,
+    /// What is held, and by which acquisition.
+    pub locks: Vec<(HeldLock, usize)>,
+}
+
+#[derive(Default, Debug)]
+pub struct Accesses {
+    pub accesses: Vec<Access>,
+    pub calls: Vec<Passed>,
+    pub life: Vec<Step>,
+    /// Tests (`false`) and settings (`true`) of flags, by the event that they are.
+    pub flags: Vec<(bool, Step)>,
+}
+
+const MAX_ACCESSES: usize = 400;
+const MAX_CALLS: usize = 400;
+
+impl Interp<'_, '_, '_> {
+    pub(crate) fn owner_of(&self, sym: Sym) -> Owner {
+        match *self.cx.syms.kind(self.cx.syms.root(sym)) {
+            SymKind::This => Owner::This,
+            SymKind::Param(i) => Owner::Param(i),
+            SymKind::Cell(cell) | SymKind::VarLoc(cell) => Owner::Variable(cell),
+            _ => Owner::Own,
+        }
+    }
+
+    pub(crate) fn class_here(&self) -> Option<ClassId> {
+        let mut at = Some(self.id);
+        for _ in 0..32 {
+            let function = self.cx.program.function(at?);
+            if function.class.is_some() {
+                return function.class;
+            }
+            at = function.parent;
+        }
+        None
+    }
+
+    fn register_type(&self, f: FuncId, v: Var) -> Option<(ModuleId, TypeRef)> {
+        let ty = self
+            .cx
+            .program
+            .function(f)
+            .vars
+            .get(v.0 as usize)?
+            .ty
+            .clone()?;
+        Some((self.cx.program.function_module[f.0 as usize], ty))
+    }
+
+    /// The declared type of a value, as far as fields and variables say.
+    fn type_of(&mut self, sym: Sym, depth: u32) -> Option<(ModuleId, TypeRef)> {
+        if depth > 6 {
+            return None;
+        }
+        match *self.cx.syms.kind(sym) {
+            SymKind::Param(i) => {
+                let var = *self.function.params.get(i as usize)?;
+                self.register_type(self.id, var)
+            }
+            SymKind::Cell(cell) | SymKind::VarLoc(cell) => self.register_type(cell.owner, cell.var),
+            SymKind::Field(base, name) => {
+                let class = self.class_of(base, depth + 1)?;
+                let (module, ty) = self.cx.linkage.field_type(self.cx.program, class, name)?;
+                Some((module, ty.clone()))
+            }
+            SymKind::Index(base, _) | SymKind::Element(base) => {
+                let (module, mut ty) = self.type_of(base, depth + 1)?;
+                if self.cx.names.text(ty.name) == "*" {
+                    ty = *ty.element?;
+                }
+                Some((module, *ty.element?))
+            }
+            _ => None,
+        }
+    }
+
+    /// The class of an object, by its declared type.
+    pub(crate) fn class_of(&mut self, sym: Sym, depth: u32) -> Option<ClassId> {
+        if matches!(self.cx.syms.kind(sym), SymKind::This) {
+            return self.class_here();
+        }
+        let (module, mut ty) = self.type_of(sym, depth)?;
+        if self.cx.names.text(ty.name) == "*" {
+            ty = *ty.element?;
+        }
+        let cx = &mut *self.cx;
+        match cx
+            .linkage
+            .type_target(cx.program, module, &ty, &mut cx.names, &mut cx.entities)?
+        {
+            TypeTarget::Class(class) => Some(class),
+            TypeTarget::Ext(_) => None,
+        }
+    }
+
+    /// Is a value a struct itself, not a reference to one?
+    fn is_plain_struct(&mut self, sym: Sym) -> bool {
+        let Some((_, ty)) = self.type_of(sym, 0) else {
+            return false;
+        };
+        ty.element.is_none()
+            && self
+                .class_of(sym, 0)
+                .is_some_and(|c| !self.cx.program.classes[c.0 as usize].is_interface)
+    }
+
+    /// Is the register a variable's value, so that a struct in it is a copy?
+    fn is_variable(&mut self, var: Var) -> bool {
+        let Some(inst) = self.cx.definition(self.id, var) else {
+            return false;
+        };
+        let Op::Copy { src, .. } = inst.op else {
+            return false;
+        };
+        let info = &self.function.vars[src.0 as usize];
+        info.name.is_some() || info.kind == VarKind::Param
+    }
+
+    /// `obj.field` is read or set.
+    pub(crate) fn field_access(&mut self, obj: Var, base: Sym, field: Name, write: bool) {
+        if !self.anywhere {
+            return;
+        }
+        let owner = self.owner_of(base);
+        if owner == Owner::Own {
+            return;
+        }
+        // A field of a copy is nobody else's.
+        if write && self.is_variable(obj) && self.is_plain_struct(base) {
+            return;
+        }
+        let class = self
+            .cx
+            .points_to
+            .only_class(self.id, obj)
+            .or_else(|| self.class_of(base, 0));
+        let key = self.cx.syms.make(SymKind::Field(base, field));
+        let Some(class) = class else {
+            if write && self.steps_to(key) > 2 {
+                self.push_access(self.here(), false, true, owner, key);
+            }
+            return;
+        };
+        self.push_access(Spot::Field(class, field), false, write, owner, key);
+    }
+
+    /// An entry of a map or slice is read or set.
+    pub(crate) fn content_access(&mut self, base: Sym, write: bool) {
+        if !self.anywhere {
+            return;
+        }
+        let owner = self.owner_of(base);
+        let spot = match *self.cx.syms.kind(base) {
+            SymKind::Field(object, name) => match self.class_of(object, 0) {
+                Some(class) => Spot::Field(class, name),
+                None if write && self.steps_to(base) > 1 => self.here(),
+                None => return,
+            },
+            SymKind::Cell(cell) => Spot::Variable(cell),
+            _ => return,
+        };
+        if owner != Owner::Own {
+            self.push_access(spot, true, write, owner, base);
+        }
+    }
+
+    fn here(&self) -> Spot {
+        Spot::Site(self.id, self.at.block, self.at.inst)
+    }
+
+    /// Fields and entries between a variable and a place.
+    fn steps_to(&self, mut key: Sym) -> u32 {
+        let mut steps = 0;
+        while let SymKind::Field(base, _) | SymKind::Index(base, _) | SymKind::Element(base) =
+            *self.cx.syms.kind(key)
+        {
+            steps += 1;
+            key = base;
+        }
+        steps
+    }
+
+    pub(crate) fn variable_access(&mut self, cell: Cell, write: bool) {
+        let small = self.function.blocks.len() < 256;
+        if self.anywhere
+            && write
+            && cell.owner == self.id
+            && self.cfg.has_loop
+            && (!small || self.cfg.leads_back(self.at.block))
+        {
+            self.cx.looped_cells.insert(cell);
+        }
+        if self.anywhere && (self.cx.is_module_cell(cell) || cell.owner != self.id) {
+            let key = self.cx.syms.make(SymKind::VarLoc(cell));
+            self.push_access(
+                Spot::Variable(cell),
+                false,
+                write,
+                Owner::Variable(cell),
+                key,
+            );
+        }
+    }
+
+    fn push_access(&mut self, spot: Spot, content: bool, write: bool, owner: Owner, key: Sym) {
+        if self.plain.accesses.len() < MAX_ACCESSES {
+            self.plain.accesses.push(Access {
+                spot,
+                content,
+                write,
+                owner,
+                locks: Vec::new(),
+                span: self.span,
+                key,
+                at: self.at,
+            });
+        }
+    }
+
+    pub(crate) fn note_call(&mut self, callee: FuncId, entry: &crate::calls::Entry) {
+        if !self.anywhere || self.plain.calls.len() >= MAX_CALLS {
+            return;
+        }
+        let lexical = self.cx.program.function(callee).kind == toctou_core::ir::FuncKind::Arrow;
+        let this = match entry.recv {
+            Some(recv) if !lexical => self.owner_of(recv),
+            _ => Owner::This,
+        };
+        let args = entry.args.iter().map(|a| self.owner_of(*a)).collect();
+        let block = self.at.block;
+        let small = self.function.blocks.len() < 256;
+        let repeated = (entry.spawned || small) && self.cfg.has_loop && self.cfg.leads_back(block);
+        self.plain.calls.push(Passed {
+            callee,
+            this,
+            args,
+            locks: Vec::new(),
+            spawned: entry.spawned,
+            repeated,
+            given: entry.locks.clone(),
+            at: self.at,
+            span: self.span,
+            recv: entry.recv,
+        });
+    }
+
+    pub(crate) fn life(&mut self, effect: &EffectRule, view: &CallView<'_>) {
+        if !self.anywhere || self.plain.life.len() >= MAX_CALLS {
+            return;
+        }
+        let key = match &effect.key {
+            Some(place) => self.place(place, view),
+            None => view.recv,
+        };
+        if let Some(key) = key {
+            self.plain.life.push(Step {
+                what: effect.effect.r#do,
+                key,
+                span: self.span,
+                at: self.at,
+                locks: Vec::new(),
+            });
+        }
+    }
+
+    /// Flags of this object that are tested or set, by this function itself.
+    fn collect_flags(&mut self, plain: &mut Accesses) {
+        if plain.life.is_empty() && plain.accesses.is_empty() {
+            return;
+        }
+        for e in self.events.iter().filter(|e| e.call.is_none()) {
+            let sets = e.act == crate::effect::Act::Write && e.constant && !e.idempotent;
+            let asks = e.act == crate::effect::Act::Read;
+            let named = match self.cx.syms.kind(e.loc.key) {
+                SymKind::Field(_, name) => crate::checks::is_closing(self.cx.names.text(*name)),
+                _ => false,
+            };
+            if named && (sets || asks) && plain.flags.len() < MAX_CALLS {
+                plain.flags.push((
+                    sets,
+                    Step {
+                        what: if sets { Do::Write } else { Do::Read },
+                        key: e.loc.key,
+                        span: e.trail.span,
+                        at: e.at,
+                        locks: Vec::new(),
+                    },
+                ));
+            }
+        }
+    }
+
+    fn held_lock(&mut self, lock: &Rc<Lock>) -> Option<HeldLock> {
+        let spot = match *self.cx.syms.kind(lock.key) {
+            SymKind::Field(base, name) => match self.class_of(base, 0) {
+                Some(class) => Spot::Field(class, name),
+                None => match *self.cx.syms.kind(base) {
+                    // A field of a variable without a type that is known.
+                    SymKind::Cell(cell) => Spot::Variable(cell),
+                    _ => return None,
+                },
+            },
+            SymKind::This | SymKind::Param(_) => Spot::Object(self.class_of(lock.key, 0)?),
+            SymKind::Cell(cell) => match self.class_of(lock.key, 0) {
+                Some(class) => Spot::Object(class),
+                None => Spot::Variable(cell),
+            },
+            _ => return None,
+        };
+        Some(HeldLock {
+            spot,
+            shared: lock.shared,
+            once: lock.once,
+        })
+    }
+
+    /// What is held at each access and call, once that is known.
+    pub(crate) fn settle_accesses(&mut self, held: &Held) {
+        let mut plain = std::mem::take(&mut self.plain);
+        if self.anywhere {
+            self.collect_flags(&mut plain);
+        }
+        let locks: Vec<Option<HeldLock>> = if held.any {
+            let all: Vec<Rc<Lock>> = self
+                .acquires
+                .iter()
+                .take(MAX_ACQUIRES)
+                .map(|a| Rc::clone(&a.lock))
+                .collect();
+            all.iter().map(|lock| self.held_lock(lock)).collect()
+        } else {
+            Vec::new()
+        };
+        let at = |at: Pos| -> Vec<HeldLock> {
+            let bits = held.at(at);
+            let mut out: Vec<HeldLock> = locks
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| bits >> i & 1 == 1)
+                .filter_map(|(_, lock)| *lock)
+                .collect();
+            out.sort_unstable();
+            out.dedup();
+            out
+        };
+        let by = |at: Pos| -> Vec<(HeldLock, usize)> {
+            let bits = held.at(at);
+            locks
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| bits >> i & 1 == 1)
+                .filter_map(|(i, lock)| Some(((*lock)?, i)))
+                .collect()
+        };
+        for access in &mut plain.accesses {
+            access.locks = at(access.at);
+        }
+        for step in &mut plain.life {
+            step.locks = by(step.at);
+        }
+        for (_, step) in &mut plain.flags {
+            step.locks = by(step.at);
+        }
+        for call in &mut plain.calls {
+            call.locks = at(call.at);
+            for lock in std::mem::take(&mut call.given) {
+                call.locks.extend(self.held_lock(&lock));
+            }
+        }
+        self.cx.plain[self.id.0 as usize] = plain;
+    }
+}
