@@ -246,7 +246,10 @@ impl Interp<'_, '_, '_> {
             }
             match effect.effect.r#do {
                 Do::Lock => {
-                    if let Some(sym) = self.lock_effect(effect, view, &mut callback_results) {
+                    let guard = rule.result == ResultRule::Recv;
+                    if let Some(sym) =
+                        self.lock_effect(effect, view, guard, &mut callback_results)
+                    {
                         result = Some(sym);
                     }
                 }
@@ -301,6 +304,11 @@ impl Interp<'_, '_, '_> {
         let sym = match rule.result {
             ResultRule::Fresh => self.cx.syms.make(SymKind::Fresh(site)),
             ResultRule::Join => self.cx.syms.join(view.args.to_vec()),
+            ResultRule::Below => {
+                let parts = view.recv.into_iter().chain(view.args.iter().copied());
+                self.cx.syms.join(parts.collect())
+            }
+            ResultRule::Copy => fallback,
             // What was done to a promise matters: `catch` swallows, `then` chains.
             ResultRule::Recv if self.is_promise_method(view) => fallback,
             ResultRule::Recv => view.recv.unwrap_or(fallback),

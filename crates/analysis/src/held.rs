@@ -253,7 +253,7 @@ impl Interp<'_, '_, '_> {
             }
             let tested = e.ctrl.events().any(|(r, _)| {
                 let read = &self.events[r as usize];
-                read.loc == e.loc && {
+                read.loc == e.loc && !self.anywhere && {
                     let walk = self.walk(r as usize, w);
                     walk.reached && !walk.yielded
                 }
@@ -308,7 +308,12 @@ impl Interp<'_, '_, '_> {
         let mut found = Vec::new();
         for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
             let bit = 1u64 << i;
-            if a.if_true || matches!(a.lock.kind, LockKind::Transaction(_) | LockKind::Flag) {
+            // A guard gives its lock back on every way out.
+            let guard = a.handle == Some(a.lock.key);
+            if a.if_true
+                || guard
+                || matches!(a.lock.kind, LockKind::Transaction(_) | LockKind::Flag)
+            {
                 continue;
             }
             let released = self.releases.iter().any(|(_, r)| is_release(a, r))

@@ -117,6 +117,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub span: Span,
     call_ordinals: Vec<u32>,
     pub anywhere: bool,
+    /// Only what is behind a lock or the like is shared and can change.
+    pub guarded: bool,
     pub is_product: bool,
     pub calls_yielding: bool,
     pub chain_poison: Vec<(Span, Sym)>,
@@ -131,7 +133,8 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         let function = cx.program.function(id);
         let cfg = Cfg::new(function);
         let module = cx.program.function_module[id.0 as usize];
-        let anywhere = cx.program.modules[module.0 as usize].dispatch == Dispatch::Anywhere;
+        let dispatch = cx.program.modules[module.0 as usize].dispatch;
+        let anywhere = dispatch != Dispatch::Await;
         let null = cx.syms.null();
         let mut interp = Interp {
             vals: vec![null; function.vars.len()],
@@ -165,6 +168,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             span: function.span,
             call_ordinals: Vec::new(),
             anywhere,
+            guarded: dispatch == Dispatch::Guarded,
             is_product: cx.program.file_of(id).role == toctou_core::FileRole::Product,
             calls_yielding: false,
             chain_poison: Vec::new(),

@@ -178,6 +178,12 @@ impl Interp<'_, '_, '_> {
         if r == w || (read.call.is_some() && read.call == write.call) {
             return None;
         }
+        if self.guarded
+            && write.loc.kind == ResourceKind::Memory
+            && !self.cx.is_behind_holder(write.loc.key, self.id)
+        {
+            return None;
+        }
         let temp = read.act == Act::Write;
         let tested = write.ctrl.has_event(r as u32)
             || write

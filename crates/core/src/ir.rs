@@ -444,12 +444,26 @@ pub struct Module {
     pub star_exports: Vec<(Name, Option<Target>)>,
     /// Type names declared at top level: classes, interfaces, aliases, imports.
     pub types: Vec<(Name, TypeDef)>,
+    /// Methods of classes that other modules declare.
+    pub extensions: Vec<Extension>,
     /// Suppression comments and other comments that begin with `toctou:`;
     /// text after the comment marker, trimmed.
     pub directives: Vec<Directive>,
     /// Constructs that were not lowered (nesting limit).
     pub opaque: u32,
     pub dispatch: Dispatch,
+}
+
+/// A method that is declared apart from its class: in another file of a Go
+/// package, in a Rust `impl` block elsewhere.
+#[derive(Clone, Debug)]
+pub struct Extension {
+    /// The class, by its name as written.
+    pub class: Name,
+    pub method: Name,
+    pub func: FuncId,
+    /// The class, once the resolver knows it; its id is local to that module.
+    pub target: Option<(ModuleId, ClassId)>,
 }
 
 #[derive(Clone, Debug)]
@@ -467,6 +481,10 @@ pub enum Dispatch {
     Await,
     /// Between any two instructions (threads, goroutines).
     Anywhere,
+    /// Between any two instructions, but the compiler lets nobody change what is
+    /// shared except through a type made for it: a lock, an atomic, a concurrent
+    /// map. Everything else belongs to whoever holds it.
+    Guarded,
 }
 
 /// All modules of one scan, linked: ids and names are global.

@@ -3,7 +3,10 @@
 use toctou_core::frontend::Frontend;
 
 /// One line for each front end.
-pub(crate) static FRONTENDS: &[Frontend] = &[toctou_frontend_typescript::FRONTEND];
+pub(crate) static FRONTENDS: &[Frontend] = &[
+    toctou_frontend_typescript::FRONTEND,
+    toctou_frontend_rust::FRONTEND,
+];
 
 /// The front end that lowers a file of this name, as an index into [`FRONTENDS`].
 pub(crate) fn of(name: &str) -> Option<usize> {

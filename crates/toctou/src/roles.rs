@@ -28,7 +28,9 @@ const SCRIPTS: &[&str] = &["scripts", "bench", "benches", "benchmark", "benchmar
 pub(crate) fn role(path: &str) -> FileRole {
     let (folders, name) = split(path);
     let within = |set: &[&str]| folders.iter().any(|folder| set.contains(folder));
-    if name.contains(".test.") || name.contains(".spec.") || within(TESTS) {
+    if name == "build.rs" {
+        FileRole::Script
+    } else if name.contains(".test.") || name.contains(".spec.") || within(TESTS) {
         FileRole::Test
     } else if within(EXAMPLES) {
         FileRole::Example
@@ -73,7 +75,6 @@ pub(crate) fn unsupported_language(extension: &str) -> Option<&'static str> {
     match extension {
         "py" => Some("Python"),
         "go" => Some("Go"),
-        "rs" => Some("Rust"),
         _ => None,
     }
 }

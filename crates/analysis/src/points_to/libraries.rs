@@ -78,7 +78,7 @@ impl PointsTo {
             self.instance(env, dst, ty);
         }
         match rule.result {
-            ResultRule::Recv => {
+            ResultRule::Recv | ResultRule::Copy => {
                 if let Some(node) = recv_node {
                     self.copy(node, dst);
                 }
@@ -114,7 +114,11 @@ impl PointsTo {
                     self.add(dst, recv);
                 }
             }
-            ResultRule::Default | ResultRule::Fresh | ResultRule::Join | ResultRule::None => {}
+            ResultRule::Default
+            | ResultRule::Fresh
+            | ResultRule::Join
+            | ResultRule::Below
+            | ResultRule::None => {}
         }
         for e in &rule.effects {
             if let Some(value) = &e.value

@@ -1,7 +1,7 @@
 //! Merging modules into one program: local ids and names become global.
 
 use super::{
-    BlockId, Callee, Cell, ClassId, ExportTarget, FuncId, Function, ImportedName, Key,
+    BlockId, Callee, Cell, ClassId, ExportTarget, Extension, FuncId, Function, ImportedName, Key,
     LinkedModule, Literal, Module, ModuleId, Op, Program, Target, TypeDef, TypeRef,
 };
 use crate::names::{Name, Names};
@@ -14,13 +14,35 @@ impl Program {
             files,
             ..Self::default()
         };
-        for (index, module) in modules.into_iter().enumerate() {
-            program.add(ModuleId(index as u32), module);
+        let mut first_class = Vec::with_capacity(modules.len());
+        let mut extensions: Vec<Extension> = Vec::new();
+        for (index, mut module) in modules.into_iter().enumerate() {
+            first_class.push(program.classes.len() as u32);
+            let mut apart = std::mem::take(&mut module.extensions);
+            let map = program.add(ModuleId(index as u32), module);
+            for extension in &mut apart {
+                map.name(&mut extension.method);
+                map.func(&mut extension.func);
+            }
+            extensions.extend(apart);
+        }
+        for extension in extensions {
+            let Some((module, class)) = extension.target else {
+                continue;
+            };
+            let Some(&first) = first_class.get(module.0 as usize) else {
+                continue;
+            };
+            let id = ClassId(first + class.0);
+            if let Some(class) = program.classes.get_mut(id.0 as usize) {
+                class.methods.push((extension.method, extension.func));
+                program.functions[extension.func.0 as usize].class = Some(id);
+            }
         }
         program
     }
 
-    fn add(&mut self, id: ModuleId, module: Module) {
+    fn add(&mut self, id: ModuleId, module: Module) -> Remap {
         let map = Remap {
             names: module
                 .names
@@ -95,6 +117,7 @@ impl Program {
             directives: module.directives,
             dispatch: module.dispatch,
         });
+        map
     }
 
     pub fn function(&self, id: FuncId) -> &Function {

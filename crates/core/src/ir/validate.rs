@@ -113,6 +113,11 @@ impl<'a> Check<'a> {
         for (name, _) in &module.star_exports {
             self.name(*name);
         }
+        for extension in &module.extensions {
+            self.name(extension.class);
+            self.name(extension.method);
+            self.func(extension.func);
+        }
         for (name, def) in &module.types {
             self.name(*name);
             match def {

@@ -140,6 +140,7 @@ pub(crate) fn lower<'a>(job: Job<'a>, program: &'a Program<'a>, scoping: &Scopin
             exports: Vec::new(),
             star_exports: Vec::new(),
             types: Vec::new(),
+            extensions: Vec::new(),
             directives: Vec::new(),
             opaque: 0,
             dispatch: Dispatch::Await,
