@@ -507,6 +507,17 @@ impl Interp<'_, '_, '_> {
             return None;
         }
         let data = event.data.clone();
+        // `let to = if … { a } else { b }`: either may be the one that is written.
+        if kind == ResourceKind::File && act.is_write() {
+            for key in self.alternatives.get(&loc.key).cloned().unwrap_or_default() {
+                let other = Loc { key, ..loc };
+                if self.is_visible(other) {
+                    let mut event = event.clone();
+                    event.loc = other;
+                    self.push(event);
+                }
+            }
+        }
         let id = self.push(event);
         if kind == ResourceKind::Memory && act.is_write() {
             self.taint(loc.key, &data);

@@ -86,6 +86,8 @@ pub struct Interp<'c, 'a, 'm> {
     /// The first of two rounds only finds out what values depend on.
     pub last_round: bool,
     pub deps: FxHashMap<Sym, Deps>,
+    /// What a value that differs by the way taken can be.
+    pub alternatives: FxHashMap<Sym, Vec<Sym>>,
     below: FxHashMap<Sym, Deps>,
     /// Values that were put into a place in memory, by this function or below.
     pub stored: FxHashMap<Sym, Vec<Sym>>,
@@ -145,6 +147,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             round: 0,
             last_round: false,
             deps: FxHashMap::default(),
+            alternatives: FxHashMap::default(),
             below: FxHashMap::default(),
             stored: FxHashMap::default(),
             file_data: FxHashMap::default(),

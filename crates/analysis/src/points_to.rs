@@ -337,6 +337,15 @@ impl PointsTo {
                         ty = element;
                         continue;
                     }
+                    // `Pool<Postgres>` is a pool, not a list.
+                    Some(TypeTarget::Ext(entity))
+                        if env.names.text(env.entities.get(entity).module) != GLOBAL
+                            && env.library.knows_type(entity, env.entities, env.names) =>
+                    {
+                        let obj = self.obj(Obj::Ext(entity));
+                        self.add(node, obj);
+                        return;
+                    }
                     Some(TypeTarget::Class(class)) => {
                         for c in env.linkage.concrete(env.program, class) {
                             let obj = self.obj(Obj::Instance(c));

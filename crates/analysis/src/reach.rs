@@ -315,13 +315,20 @@ pub(crate) fn marked_entries(cx: &mut Context<'_, '_>) {
                 continue;
             };
             let text = cx.names.text(function.name).to_owned();
+            let shown = program.qualified_name(id);
             for model in cx.library.marked_entries(e, &cx.entities, &cx.names) {
                 if !model.methods.is_empty() && !model.methods.contains(&text) {
                     continue;
                 }
                 cx.entries.push(FoundEntry {
                     kind: model.kind,
-                    name: (!model.dispatches).then(|| text.clone()),
+                    name: (!model.dispatches).then(|| {
+                        if model.methods.is_empty() {
+                            text.clone()
+                        } else {
+                            shown.clone()
+                        }
+                    }),
                     handler: id,
                     func: id,
                     span: function.name_span,

@@ -219,7 +219,7 @@ impl Interp<'_, '_, '_> {
             // Only the choice of the place depends on it: a listing, then a name made from it.
             if keyed && !data && checked.is_empty() && !path_check {
                 let controls = write.ctrl.events().any(|(e, _)| e as usize == r);
-                if !controls && read.act != Act::List {
+                if !controls && read.act != Act::List && !self.claims(read, write) {
                     return None;
                 }
             }

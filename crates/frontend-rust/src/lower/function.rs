@@ -40,6 +40,9 @@ impl Lower<'_> {
         state.decorators = self.decorators(f.attrs);
         // An implementation is marked by its trait, as others are by an attribute.
         state.decorators.extend(f.of_trait);
+        if let Some(marks) = f.class.and_then(|c| self.class_marks.get(&c)) {
+            state.decorators.extend(marks.iter().copied());
+        }
         if let Some(block) = f.block {
             state.captured = self.captured_in(|finder| {
                 syn::visit::Visit::visit_block(finder, block);
@@ -61,7 +64,7 @@ impl Lower<'_> {
     }
 
     /// The names of attributes, which models know by what they are imported from.
-    fn decorators(&mut self, attrs: &[Attribute]) -> Vec<toctou_core::Name> {
+    pub(super) fn decorators(&mut self, attrs: &[Attribute]) -> Vec<toctou_core::Name> {
         let mut out = Vec::new();
         for attr in attrs {
             if attribute_path(attr).is_some()

@@ -213,7 +213,15 @@ impl Lower<'_> {
             }
             Tree::Const(c) => self.constant(&c.ident, &c.ty, &c.expr),
             Tree::Static(s) => self.constant(&s.ident, &s.ty, &s.expr),
-            Tree::Struct(s) => self.structure(&s.ident, &s.generics, &s.fields),
+            Tree::Struct(s) => {
+                self.structure(&s.ident, &s.generics, &s.fields);
+                let marks = self.decorators(&s.attrs);
+                if let Some(class) = self.item_here(&s.ident.to_string()).and_then(|i| i.class)
+                    && !marks.is_empty()
+                {
+                    self.class_marks.insert(class, marks);
+                }
+            }
             Tree::Union(u) => {
                 let fields = Fields::Named(u.fields.clone());
                 self.structure(&u.ident, &u.generics, &fields);

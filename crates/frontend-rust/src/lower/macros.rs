@@ -87,6 +87,17 @@ impl Lower<'_> {
             "join" | "try_join" => self.joined(at, &mac.tokens),
             "include_str" | "include_bytes" | "env" | "option_env" | "line" | "file" | "stringify"
             | "module_path" | "column" => self.string(at, name),
+            // `params![a, b]`: brackets are written round lists.
+            _ if matches!(mac.delimiter, syn::MacroDelimiter::Bracket(_)) => {
+                match expressions(&mac.tokens) {
+                    Some(items) => self.array(at, items.iter()),
+                    None => self.opaque_tokens(at, &mac.tokens),
+                }
+            }
+            "params" => match expressions(&mac.tokens) {
+                Some(items) => self.array(at, items.iter()),
+                None => self.opaque_tokens(at, &mac.tokens),
+            },
             _ => self.macro_call(at, &path, &mac.tokens),
         }
     }

@@ -140,6 +140,8 @@ pub(crate) struct Lower<'t> {
     pub(super) star_exports: Vec<(Name, Option<Target>)>,
     pub(super) types: Vec<(Name, TypeDef)>,
     pub(super) extensions: Vec<Extension>,
+    /// Attributes of structs, which mark their methods too.
+    pub(super) class_marks: FxHashMap<ClassId, Vec<Name>>,
     /// What `Self` is, if it is declared in another file.
     pub(super) self_type: Option<syn::Type>,
     typed: FxHashSet<Name>,
@@ -177,6 +179,7 @@ impl<'t> Lower<'t> {
             star_exports: Vec::new(),
             types: Vec::new(),
             extensions: Vec::new(),
+            class_marks: FxHashMap::default(),
             self_type: None,
             typed: FxHashSet::default(),
             items: FxHashMap::default(),

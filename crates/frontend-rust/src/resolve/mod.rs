@@ -37,9 +37,11 @@ pub fn resolve(paths: &[String], modules: &mut [Module], manifests: &[Manifest])
                 .collect()
         })
         .collect();
+    let passed_on = modules.iter().map(passed_on).collect();
     let mut resolver = Resolver {
         crates,
         exports,
+        passed_on,
         stars: vec![Vec::new(); modules.len()],
         foreign: vec![Vec::new(); modules.len()],
     };
@@ -56,6 +58,8 @@ struct Resolver {
     crates: Crates,
     /// Names that each module has.
     exports: Vec<FxHashSet<String>>,
+    /// Names that each module has from a `use`, not from a `mod`.
+    passed_on: Vec<FxHashSet<String>>,
     /// Modules whose names each module has by `*`.
     stars: Vec<Vec<usize>>,
     /// Paths of libraries that each module takes everything from.
@@ -191,12 +195,11 @@ impl Resolver {
                 (place, &path[used..])
             }
             name => {
-                if is_standard(name) {
-                    return Some(Found::Library("std".to_owned(), path[1..].to_vec()));
-                }
                 // A module or item of the file itself comes before a crate.
                 if self.crates.child(index, name).is_some() {
                     (self.crates.place(index)?, path)
+                } else if is_standard(name) {
+                    return Some(Found::Library("std".to_owned(), path[1..].to_vec()));
                 } else if self.exports[index].contains(name) && path.len() > 1 {
                     return Some(Found::Module(index, path.to_vec()));
                 } else if let Some(place) = self.crates.library(name) {
@@ -209,8 +212,37 @@ impl Resolver {
         let (file, used) = self.crates.deepest(&start, rest, |m, name| {
             self.exports[m].contains(name) || self.has_by_star(m, name)
         })?;
+        // `mod add; pub use add::add;`: behind a path that ends there, the function is meant.
+        if let Some((last, before)) = rest.split_last()
+            && used == rest.len()
+            && let Some((parent, all)) = self.crates.deepest(&start, before, |_, _| true)
+            && all == before.len()
+            && self.passed_on[parent].contains(last)
+        {
+            return Some(Found::Module(parent, vec![last.clone()]));
+        }
         Some(Found::Module(file, rest[used..].to_vec()))
     }
+}
+
+fn passed_on(module: &Module) -> FxHashSet<String> {
+    let mut paths: FxHashMap<toctou_core::ir::Var, &str> = FxHashMap::default();
+    for import in &module.imports {
+        paths.insert(import.var, module.names.text(import.specifier));
+    }
+    let mut out = FxHashSet::default();
+    for (name, target) in &module.exports {
+        let text = module.names.text(*name);
+        if let ExportTarget::Local(var) = target
+            && let Some(path) = paths.get(var)
+            && path.rsplit("::").next() == Some(text)
+            && path.split("::").count() > 1
+            && *path != format!("self::{text}")
+        {
+            out.insert(text.to_owned());
+        }
+    }
+    out
 }
 
 fn is_standard(name: &str) -> bool {

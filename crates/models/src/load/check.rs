@@ -142,8 +142,10 @@ fn names(list: &[String], what: Names) -> Checked {
     Ok(())
 }
 
-/// `a.b`, `T#m`, `T#a.m`, `T#*.m`, `T#()`
+/// `a.b`, `T#m`, `T#a.m`, `T#*.m`, `T#()`, `macro!`
 fn path(name: &str) -> Checked {
+    // A macro is a function whose name ends in `!`.
+    let name = name.strip_suffix('!').unwrap_or(name);
     let bad = || {
         problem(
             name,

@@ -54,7 +54,7 @@ fn every_file_opens_with_what_it_covers() {
 
 #[test]
 fn a_name_is_modelled_in_one_file_and_its_variants_differ() {
-    let mut owners: BTreeMap<(String, String), String> = BTreeMap::new();
+    let mut owners: BTreeMap<(Vec<String>, String, String), String> = BTreeMap::new();
     for (file, text) in builtin_sources() {
         let library: Library = toml::from_str(text).expect("parses");
         let mut variants: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -71,7 +71,11 @@ fn a_name_is_modelled_in_one_file_and_its_variants_differ() {
         }
         for name in variants.keys() {
             for module in &library.modules {
-                let key = (module.clone(), (*name).to_owned());
+                let key = (
+                    library.languages.clone(),
+                    module.clone(),
+                    (*name).to_owned(),
+                );
                 if let Some(other) = owners.insert(key, (*file).to_owned()) {
                     panic!("{file} and {other} both model `{name}` of `{module}`");
                 }
