@@ -41,8 +41,10 @@ impl Interp<'_, '_, '_> {
                 (text, holes, params, true)
             }
         };
-        // Text that is only prepared here is run where the result is used.
-        if !prepared && self.receivers.contains(&view.dst) && !self.is_promise_chain(view.dst) {
+        // Text that is only prepared here, without parameters, is run where the result is used.
+        if !prepared
+            && view.args.len() < 2
+            && self.receivers.contains(&view.dst) && !self.is_promise_chain(view.dst) {
             return Some(fallback);
         }
         let read = self.sql_text(&text, &holes, params, view.dst, false, false);

@@ -148,11 +148,34 @@ impl Lower<'_> {
                     var,
                 };
                 self.emit(at, Op::StoreVar { cell, value });
-            } else {
+            } else if !self.retarget(value, var) {
                 self.emit(at, Op::Copy { dst: var, src: value });
             }
         }
         var
+    }
+
+    /// Where the value was computed by the last instruction, a call, that
+    /// instruction writes the variable itself.
+    fn retarget(&mut self, from: Var, to: Var) -> bool {
+        let is_temp = self
+            .f
+            .vars
+            .get(from.0 as usize)
+            .is_some_and(|info| info.kind == VarKind::Temp && info.ty.is_none());
+        let guarded = self.f.scopes.iter().any(|s| s.guards.contains(&from));
+        let last = self
+            .f
+            .current
+            .and_then(|b| self.f.blocks.get_mut(b.0 as usize))
+            .and_then(|b| b.insts.last_mut());
+        match last.map(|inst| &mut inst.op) {
+            Some(Op::Call { dst, .. } | Op::Await { dst, .. }) if is_temp && !guarded && *dst == from => {
+                *dst = to;
+                true
+            }
+            _ => false,
+        }
     }
 
     fn function_body(&mut self, block: &Block) {

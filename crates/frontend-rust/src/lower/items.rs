@@ -65,7 +65,7 @@ impl Lower<'_> {
                 Tree::Mod(m) if !is_test(&m.attrs) => match &m.content {
                     None => {
                         let name = m.ident.to_string();
-                        let path = join(&join("self", &self.within), &name);
+                        let path = join("self", &join(&self.within, &name));
                         self.declare_module(&path, &name);
                     }
                     Some((_, items)) => self.inside(&m.ident.to_string(), |this| {
