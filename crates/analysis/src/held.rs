@@ -302,7 +302,8 @@ impl Interp<'_, '_, '_> {
             let span = stored.map_or(span, |e| e.trail.span);
             self.lock_defect(DefectKind::PoisonedChain, span, key);
         }
-        if !held.any {
+        // Where what holds a lock is dropped on every way out, so is the lock.
+        if !held.any || self.guarded {
             return;
         }
         let mut found = Vec::new();

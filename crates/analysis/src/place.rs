@@ -152,7 +152,10 @@ impl Interp<'_, '_, '_> {
     ) -> bool {
         match write.mode {
             Mode::Exclusive => return true,
-            Mode::Upsert if !data => return true,
+            // One row's conflict says nothing about a sum over many.
+            Mode::Upsert if !data && !read.row.as_ref().is_some_and(|r| r.aggregate) => {
+                return true;
+            }
             // An append loses nothing.
             _ if write.act == Act::Append => return true,
             _ => {}

@@ -47,6 +47,13 @@ fn nesting(text: &str) -> (u32, u32) {
     for (piece, start, end) in Pieces::new(bytes) {
         match piece {
             Piece::Open => {
+                // `x[0][0]`, `f()()`: what stands before is nested in what follows.
+                if bytes.get(start) != Some(&b'{')
+                    && let Some(last) = open.last_mut()
+                {
+                    *last += 1;
+                    total += 1;
+                }
                 open.push(0);
                 total += 1;
             }
@@ -277,14 +284,14 @@ mod tests {
                     let y = g(x.a.b, format!(\"t{x}\")).await?;\n  if y { return Ok(()) } else if x { h() }\n match y { A => 1, B => 2 }; }}\n"
             .repeat(500);
         let (nesting, _) = nesting(&text);
-        assert!(nesting < 60, "{nesting}");
+        assert!(nesting < 90, "{nesting}");
         assert_eq!(stack(&text), Ok(Stack::Here));
     }
 
     #[test]
     fn strings_and_comments_do_not_nest() {
         let text = r####"fn f() { let a = "((((("; let b = r#"((((""#; let c = '('; let d: &'a str = x; /* (((( /* (( */ */ } // (((("####;
-        assert!(nesting(text).0 < 12, "{}", nesting(text).0);
+        assert!(nesting(text).0 < 16, "{}", nesting(text).0);
     }
 
     #[test]

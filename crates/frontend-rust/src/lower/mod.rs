@@ -323,11 +323,6 @@ impl<'t> Lower<'t> {
         self.op(span, |dst| Op::Opaque { dst, from })
     }
 
-    pub(super) fn global(&mut self, span: Span, text: &str) -> Var {
-        let name = self.names.intern(text);
-        self.op(span, |dst| Op::Global { dst, name })
-    }
-
     pub(super) fn too_deep(&mut self, span: Span) -> Var {
         self.opaque += 1;
         self.derived(span, Vec::new())

@@ -8,7 +8,10 @@ mod crates;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::frontend::Manifest;
-use toctou_core::ir::{ExportTarget, ImportedName, Module, ModuleId, Target, TypeDef};
+use toctou_core::ir::{
+    ClassId, ExportTarget, Import, ImportedName, Module, ModuleId, Target, TypeDef, Var, VarInfo,
+    VarKind,
+};
 
 use crates::Crates;
 
@@ -226,7 +229,7 @@ impl Resolver {
 }
 
 fn passed_on(module: &Module) -> FxHashSet<String> {
-    let mut paths: FxHashMap<toctou_core::ir::Var, &str> = FxHashMap::default();
+    let mut paths: FxHashMap<Var, &str> = FxHashMap::default();
     for import in &module.imports {
         paths.insert(import.var, module.names.text(import.specifier));
     }
@@ -251,8 +254,8 @@ fn is_standard(name: &str) -> bool {
 
 /// Methods that are declared apart from their class: finds the class.
 fn extensions(modules: &mut [Module]) {
-    let mut found: Vec<(usize, usize, ModuleId, toctou_core::ir::ClassId)> = Vec::new();
-    let mut cache: FxHashMap<(usize, String), Option<(usize, toctou_core::ir::ClassId)>> =
+    let mut found: Vec<(usize, usize, ModuleId, ClassId)> = Vec::new();
+    let mut cache: FxHashMap<(usize, String), Option<(usize, ClassId)>> =
         FxHashMap::default();
     for (m, module) in modules.iter().enumerate() {
         for (i, extension) in module.extensions.iter().enumerate() {
@@ -265,10 +268,68 @@ fn extensions(modules: &mut [Module]) {
             }
         }
     }
+    let mut implemented: Vec<(usize, ClassId, usize, ClassId)> = Vec::new();
+    for &(m, i, owner, class) in &found {
+        let module = &modules[m];
+        let Some(function) = module.functions.get(module.extensions[i].func.0 as usize) else {
+            continue;
+        };
+        // A trait's method is marked with the trait.
+        for mark in &function.decorators {
+            let name = module.names.text(*mark).to_owned();
+            let mark = *cache
+                .entry((m, name.clone()))
+                .or_insert_with(|| class_of(modules, m, &name));
+            if let Some((t, interface)) = mark {
+                let one = (owner.0 as usize, class, t, interface);
+                if !implemented.contains(&one) {
+                    implemented.push(one);
+                }
+            }
+        }
+    }
     for (m, i, owner, class) in found {
         if let Some(extension) = modules[m].extensions.get_mut(i) {
             extension.target = Some((owner, class));
         }
+    }
+    for (owner, class, t, interface) in implemented {
+        implement(modules, owner, class, t, interface);
+    }
+}
+
+/// Lets a class implement a trait, as if the `impl` block stood in its file.
+fn implement(modules: &mut [Module], owner: usize, class: ClassId, t: usize, interface: ClassId) {
+    let Some(text) = modules
+        .get(t)
+        .and_then(|m| Some(m.names.text(m.classes.get(interface.0 as usize)?.name).to_owned()))
+    else {
+        return;
+    };
+    let Some(module) = modules.get_mut(owner) else {
+        return;
+    };
+    let name = module.names.intern(&text);
+    let local = module.names.intern(&format!("impl {t} {text}"));
+    let Some(init) = module.functions.first_mut() else {
+        return;
+    };
+    let var = Var(init.vars.len() as u32);
+    init.vars.push(VarInfo {
+        name: Some(name),
+        kind: VarKind::Import,
+        captured: true,
+        ty: None,
+    });
+    module.imports.push(Import {
+        var,
+        specifier: local,
+        name: ImportedName::Named(name),
+        target: Some(Target::Module(ModuleId(t as u32))),
+    });
+    module.types.push((local, TypeDef::Import(var)));
+    if let Some(class) = module.classes.get_mut(class.0 as usize) {
+        class.implements.push(local);
     }
 }
 
@@ -276,7 +337,7 @@ fn class_of(
     modules: &[Module],
     module: usize,
     name: &str,
-) -> Option<(usize, toctou_core::ir::ClassId)> {
+) -> Option<(usize, ClassId)> {
     let (mut at, mut name) = (module, name.to_owned());
     for _ in 0..MAX_HOPS {
         let m = modules.get(at)?;
