@@ -56,7 +56,7 @@ fn a_return_drops_what_is_held() {
         "fn f(m: &Mutex<u32>, x: bool) { let g = m.lock().unwrap(); if x { return; } b(); }",
         "f",
     );
-    in_order(&f, &["lock()", "branch", "exit", "return"]);
+    in_order(&f, &["lock()", "if ", "exit", "return"]);
 }
 
 #[test]
@@ -65,16 +65,16 @@ fn errors_are_thrown() {
         "fn f(x: u32) -> Result<u32, E> { if x > 1 { return Err(E::Big); } Ok(x) }",
         "f",
     );
-    in_order(&f, &["branch", "throw", "return x"]);
+    in_order(&f, &["if ", "throw", "return x"]);
     assert!(function("fn f() -> Result<()> { bail!(\"no\") }", "f").contains("throw"));
 }
 
 #[test]
 fn nothing_where_something_should_be_is_a_branch() {
     let f = function("fn f(m: &M) -> Result<u32, E> { let x = m.find(1).ok_or(E::No)?; Ok(x) }", "f");
-    in_order(&f, &["ok_or(", "branch", "throw"]);
+    in_order(&f, &["ok_or(", "if ", "throw"]);
     let f = function("fn f(m: &M) -> Option<u32> { let x = m.find(1)?; Some(x) }", "f");
-    in_order(&f, &["find(", "branch", "return"]);
+    in_order(&f, &["find(", "if ", "return"]);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_match_on_text_compares() {
         "fn f(name: &str) { match name { \"add\" => a(), \"del\" => b(), _ => c() } }",
         "f",
     );
-    in_order(&f, &["\"add\"", "==", "branch", "load a", "\"del\"", "==", "load b", "load c"]);
+    in_order(&f, &["\"add\"", "==", "if ", "\"del\"", "==", "if ", "load a"]);
 }
 
 #[test]

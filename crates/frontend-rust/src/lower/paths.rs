@@ -156,19 +156,20 @@ impl Lower<'_> {
             return Some(Head::Elsewhere(path.to_vec()));
         }
         let mut item = if relative {
-            let (key, name) = (self.names.find(&within)?, self.names.find(first)?);
-            self.items.get(&(key, name)).copied()
+            match (self.names.find(&within), self.names.find(first)) {
+                (Some(key), Some(name)) => self.items.get(&(key, name)).copied(),
+                _ => None,
+            }
         } else {
             self.item(first)
         };
         // Down through inline modules.
         let mut inside = join(&within, first);
         while item.is_none() {
-            let next = path.get(at + 1)?;
-            let Some(key) = self.names.find(&inside) else {
+            let Some(next) = path.get(at + 1) else { break };
+            let (Some(key), Some(name)) = (self.names.find(&inside), self.names.find(next)) else {
                 break;
             };
-            let name = self.names.find(next)?;
             if !self.inline.contains(&key) {
                 break;
             }
