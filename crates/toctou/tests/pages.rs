@@ -1,9 +1,9 @@
 //! The rules' pages tell the truth: each code block is scanned as a file of its
-//! own, and must give exactly the findings that its `//~ rule` marks name.
+//! own, and must give exactly the findings that its `//~ rule` or `#~ rule` marks name.
 //!
-//! A block opens with three backticks and `ts bad` or `ts good`, and
-//! `persona=NAME` if it is not for the regular one. Blocks in other languages
-//! are passed over until there is a front end for them.
+//! A block opens with three backticks and `ts bad` or `py good`, and
+//! `persona=NAME` if it is not for the regular one. [`FILES`] says which
+//! languages there are, and as which file a block is scanned.
 
 mod common;
 
@@ -18,8 +18,18 @@ const NO_EXAMPLE: &[(&str, &str)] = &[(
     "JavaScript runs one piece of code at a time: there is no such thing",
 )];
 
+/// Language of a block, and the file it is scanned as.
+const FILES: &[(&str, &str)] = &[
+    ("ts", "server.ts"),
+    ("py", "server.py"),
+    ("go", "main.go"),
+    ("rs", "src/main.rs"),
+];
+
 #[derive(Debug)]
 struct Block {
+    language: &'static str,
+    file: &'static str,
     bad: bool,
     persona: String,
     /// Of the opening backticks, in the page.
@@ -42,12 +52,14 @@ fn blocks(page: &str) -> Vec<Block> {
             .take_while(|line| *line != "```")
             .collect();
         let mut words = info.split_whitespace();
-        let kind = (words.next(), words.next());
-        let bad = match kind {
-            (Some("ts"), Some("bad")) => true,
-            (Some("ts"), Some("good")) => false,
-            (Some("ts"), _) => panic!("line {}: `ts` is neither bad nor good", index + 1),
-            _ => continue,
+        let language = words.next();
+        let Some(&(language, file)) = FILES.iter().find(|(name, _)| Some(*name) == language) else {
+            continue;
+        };
+        let bad = match words.next() {
+            Some("bad") => true,
+            Some("good") => false,
+            _ => panic!("line {}: `{language}` is neither bad nor good", index + 1),
         };
         let persona = words
             .map(|word| {
@@ -57,6 +69,8 @@ fn blocks(page: &str) -> Vec<Block> {
             .next_back()
             .unwrap_or("regular");
         found.push(Block {
+            language,
+            file,
             bad,
             persona: persona.to_owned(),
             line: index + 1,
@@ -69,7 +83,8 @@ fn blocks(page: &str) -> Vec<Block> {
 fn marks(text: &str) -> Marks {
     let mut found = Marks::new();
     for (number, line) in (1..).zip(text.lines()) {
-        if let Some((_, rules)) = line.split_once("//~") {
+        let mark = line.split_once("//~").or_else(|| line.split_once("#~"));
+        if let Some((_, rules)) = mark {
             found.extend(
                 rules
                     .split_whitespace()
@@ -81,10 +96,10 @@ fn marks(text: &str) -> Marks {
 }
 
 fn scan(block: &Block) -> Result<Marks, String> {
-    let project = Project::new(&[("server.ts", &block.text)]);
+    let project = Project::new(&[(block.file, &block.text)]);
     let run = project.run(&format!(
-        "scan server.ts --no-config --persona {} --output json",
-        block.persona
+        "scan {} --no-config --persona {} --output json",
+        block.file, block.persona
     ));
     if !matches!(run.code, Some(0 | 1)) {
         return Err(run.seen());
@@ -130,8 +145,9 @@ fn blocks_fire_exactly_where_they_say() {
                 Err(message) => message,
             };
             wrong.push(format!(
-                "{} block {number} ({}, {}, page.md:{})\n  expected {}\n  got      {got}",
+                "{} block {number} ({} {}, {}, page.md:{})\n  expected {}\n  got      {got}",
                 rule.id,
+                block.language,
                 if block.bad { "bad" } else { "good" },
                 block.persona,
                 block.line,
@@ -153,7 +169,12 @@ fn every_page_shows_its_own_rule_and_a_repair() {
     for rule in ALL {
         let blocks = blocks(rule.page);
         let excused = NO_EXAMPLE.iter().find(|(id, _)| *id == rule.id);
-        let bad: Vec<&Block> = blocks.iter().filter(|block| block.bad).collect();
+        let in_ts = |block: &&Block| block.language == "ts";
+        let bad: Vec<&Block> = blocks
+            .iter()
+            .filter(in_ts)
+            .filter(|block| block.bad)
+            .collect();
         match (bad.is_empty(), excused) {
             (true, None) => wrong.push(format!("{}: no `ts bad` block", rule.id)),
             (false, Some((_, reason))) => wrong.push(format!(
@@ -162,8 +183,22 @@ fn every_page_shows_its_own_rule_and_a_repair() {
             )),
             _ => {}
         }
-        if excused.is_none() && !blocks.iter().any(|block| !block.bad) {
+        if excused.is_none() && !blocks.iter().filter(in_ts).any(|block| !block.bad) {
             wrong.push(format!("{}: no `ts good` block", rule.id));
+        }
+        // What a page shows wrong in a language, it shows repaired in it.
+        for (language, _) in FILES {
+            let of = |bad| {
+                blocks
+                    .iter()
+                    .any(|block| block.language == *language && block.bad == bad)
+            };
+            if of(true) != of(false) && excused.is_none() {
+                wrong.push(format!(
+                    "{}: `{language}` has only one of bad and good",
+                    rule.id
+                ));
+            }
         }
         for block in &blocks {
             let marks = marks(&block.text);
