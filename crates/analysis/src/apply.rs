@@ -249,6 +249,8 @@ impl Interp<'_, '_, '_> {
                     let guard = rule.result == ResultRule::Recv;
                     if let Some(sym) =
                         self.lock_effect(effect, view, guard, &mut callback_results)
+                        // What comes back has nothing to do with the lock.
+                        && rule.result != ResultRule::None
                     {
                         result = Some(sym);
                     }

@@ -340,7 +340,7 @@ impl PointsTo {
                     // `Pool<Postgres>` is a pool, not a list.
                     Some(TypeTarget::Ext(entity))
                         if env.names.text(env.entities.get(entity).module) != GLOBAL
-                            && env.library.knows_type(entity, env.entities, env.names) =>
+                            && env.library.knows(entity, env.entities, env.names) =>
                     {
                         let obj = self.obj(Obj::Ext(entity));
                         self.add(node, obj);

@@ -41,12 +41,12 @@ impl Notes {
 
     /// Two calls both see that there is no such file.
     #[tool]
-    async fn new_note(&self, Parameters(name): Parameters<String>) -> Result<String> {
+    async fn new_note(&self, Parameters((name, text)): Parameters<(String, String)>) -> Result<String> {
         let path = self.folder.join(format!("{name}.md"));
         if path.exists() {
             anyhow::bail!("{name} exists");
         }
-        tokio::fs::write(&path, "").await?;
+        tokio::fs::write(&path, text).await?;
         Ok("created".to_owned())
     }
 
