@@ -279,6 +279,9 @@ impl Interp<'_, '_, '_> {
         // Callbacks and the result of a call that reads depend on what was read.
         let value = self.result_of(rule, view, fallback, read, result);
         self.callbacks(rule, view, value, &mut callback_results);
+        if let ([one], ResultRule::Returned) = (callback_results.as_slice(), rule.result) {
+            return *one;
+        }
         for r in callback_results {
             let deps = self.deps_of(r);
             self.add_deps(value, &deps);
@@ -310,7 +313,7 @@ impl Interp<'_, '_, '_> {
                 let parts = view.recv.into_iter().chain(view.args.iter().copied());
                 self.cx.syms.join(parts.collect())
             }
-            ResultRule::Copy => fallback,
+            ResultRule::Copy | ResultRule::Returned => fallback,
             // What was done to a promise matters: `catch` swallows, `then` chains.
             ResultRule::Recv if self.is_promise_method(view) => fallback,
             ResultRule::Recv => view.recv.unwrap_or(fallback),

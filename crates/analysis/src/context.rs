@@ -289,7 +289,8 @@ impl<'a, 'm> Context<'a, 'm> {
                 }
                 SymKind::Param(i) => {
                     let var = self.program.function(f).params.get(i as usize).copied();
-                    return var.is_some_and(|var| self.holder_vars.contains(&Cell { owner: f, var }));
+                    return var
+                        .is_some_and(|var| self.holder_vars.contains(&Cell { owner: f, var }));
                 }
                 _ => return false,
             }

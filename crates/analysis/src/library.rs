@@ -83,6 +83,8 @@ pub enum ResultRule {
     Below,
     /// Another value like the receiver.
     Copy,
+    /// What the callback gave back.
+    Returned,
     Recv,
     Element,
     Array,
@@ -345,6 +347,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
             "join" => ResultRule::Join,
             "below" => ResultRule::Below,
             "copy" => ResultRule::Copy,
+            "returned" => ResultRule::Returned,
             "recv" => ResultRule::Recv,
             "element" => ResultRule::Element,
             "array" => ResultRule::Array,

@@ -44,7 +44,9 @@ impl Interp<'_, '_, '_> {
         // Text that is only prepared here, without parameters, is run where the result is used.
         if !prepared
             && view.args.len() < 2
-            && self.receivers.contains(&view.dst) && !self.is_promise_chain(view.dst) {
+            && self.receivers.contains(&view.dst)
+            && !self.is_promise_chain(view.dst)
+        {
             return Some(fallback);
         }
         let read = self.sql_text(&text, &holes, params, view.dst, false, false);

@@ -249,14 +249,29 @@ impl Iterator for Pieces<'_> {
                         (Piece::Text, end)
                     } else {
                         let mut end = start + 1;
-                        while matches!(self.bytes.get(end), Some(b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | 0x80..))
-                        {
+                        while matches!(
+                            self.bytes.get(end),
+                            Some(b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | 0x80..)
+                        ) {
                             end += 1;
                         }
                         let word = &self.bytes[start..end];
                         let nests = matches!(
                             word,
-                            b"else" | b"return" | b"break" | b"as" | b"move" | b"yield" | b"dyn" | b"impl" | b"if" | b"in" | b"mut" | b"const" | b"fn" | b"for"
+                            b"else"
+                                | b"return"
+                                | b"break"
+                                | b"as"
+                                | b"move"
+                                | b"yield"
+                                | b"dyn"
+                                | b"impl"
+                                | b"if"
+                                | b"in"
+                                | b"mut"
+                                | b"const"
+                                | b"fn"
+                                | b"for"
                         );
                         (if nests { Piece::Link } else { Piece::Text }, end)
                     }

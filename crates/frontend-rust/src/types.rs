@@ -14,14 +14,50 @@ const MAX_DEPTH: u32 = 16;
 
 /// What holds exactly one value and adds nothing that is asked about.
 const PEELED: &[&str] = &[
-    "Arc", "Rc", "Box", "Option", "Result", "Cow", "Pin", "Weak", "Ref", "RefMut", "LazyLock",
-    "LazyCell", "Lazy", "ManuallyDrop", "MutexGuard", "OwnedMutexGuard", "RwLockReadGuard",
-    "RwLockWriteGuard", "OwnedRwLockReadGuard", "OwnedRwLockWriteGuard", "MappedMutexGuard",
-    "Poll", "Future", "BoxFuture", "LocalBoxFuture", "ArcSwap", "PhantomData", "Reverse",
+    "Arc",
+    "Rc",
+    "Box",
+    "Option",
+    "Result",
+    "Cow",
+    "Pin",
+    "Weak",
+    "Ref",
+    "RefMut",
+    "LazyLock",
+    "LazyCell",
+    "Lazy",
+    "ManuallyDrop",
+    "MutexGuard",
+    "OwnedMutexGuard",
+    "RwLockReadGuard",
+    "RwLockWriteGuard",
+    "OwnedRwLockReadGuard",
+    "OwnedRwLockWriteGuard",
+    "MappedMutexGuard",
+    "Poll",
+    "Future",
+    "BoxFuture",
+    "LocalBoxFuture",
+    "ArcSwap",
+    "PhantomData",
+    "Reverse",
 ];
-const ARRAYS: &[&str] = &["Vec", "VecDeque", "LinkedList", "BinaryHeap", "SmallVec", "ArrayVec"];
+const ARRAYS: &[&str] = &[
+    "Vec",
+    "VecDeque",
+    "LinkedList",
+    "BinaryHeap",
+    "SmallVec",
+    "ArrayVec",
+];
 const MAPS: &[&str] = &[
-    "HashMap", "BTreeMap", "IndexMap", "FxHashMap", "AHashMap", "Map",
+    "HashMap",
+    "BTreeMap",
+    "IndexMap",
+    "FxHashMap",
+    "AHashMap",
+    "Map",
 ];
 const SETS: &[&str] = &["HashSet", "BTreeSet", "IndexSet", "FxHashSet", "AHashSet"];
 const PLAIN: &[&str] = &[

@@ -21,7 +21,11 @@ fn survive(text: &str) -> Result<Lowered, LowerError> {
 }
 
 fn nested(open: &str, core: &str, close: &str, n: usize) -> String {
-    format!("fn f() {{ let x = {}{core}{}; }}", open.repeat(n), close.repeat(n))
+    format!(
+        "fn f() {{ let x = {}{core}{}; }}",
+        open.repeat(n),
+        close.repeat(n)
+    )
 }
 
 const SHAPES: &[(&str, &str, &str)] = &[
@@ -67,10 +71,22 @@ fn deep_code_is_lowered_or_refused() {
 #[test]
 fn deep_types_patterns_and_items() {
     for n in [300, 40_000] {
-        let _ = survive(&format!("fn f(x: {}u8{}) {{}}", "Vec<".repeat(n), ">".repeat(n)));
+        let _ = survive(&format!(
+            "fn f(x: {}u8{}) {{}}",
+            "Vec<".repeat(n),
+            ">".repeat(n)
+        ));
         let _ = survive(&format!("fn f(x: {}u8) {{}}", "&".repeat(n)));
-        let _ = survive(&format!("fn f() {{ let {}x{} = y; }}", "(".repeat(n), ",)".repeat(n)));
-        let _ = survive(&format!("{}fn f() {{}}{}", "mod a { ".repeat(n), "}".repeat(n)));
+        let _ = survive(&format!(
+            "fn f() {{ let {}x{} = y; }}",
+            "(".repeat(n),
+            ",)".repeat(n)
+        ));
+        let _ = survive(&format!(
+            "{}fn f() {{}}{}",
+            "mod a { ".repeat(n),
+            "}".repeat(n)
+        ));
         let _ = survive(&format!("use {}a{};", "a::{".repeat(n), "}".repeat(n)));
         let _ = survive(&format!("use {}a;", "a::".repeat(n)));
     }
@@ -100,7 +116,9 @@ fn long_code_takes_linear_time() {
 fn broken_text_is_an_error_with_a_line() {
     let error = survive("fn a() {}\nfn b( {\n").expect_err("broken");
     assert!(error.line >= 1);
-    for text in ["", "}", "\0", "\u{feff}", "#!", "#!/x", "'", "\"", "r#\"", "/*", "b'", "fn", "\u{0}fn"] {
+    for text in [
+        "", "}", "\0", "\u{feff}", "#!", "#!/x", "'", "\"", "r#\"", "/*", "b'", "fn", "\u{0}fn",
+    ] {
         let _ = survive(text);
     }
 }

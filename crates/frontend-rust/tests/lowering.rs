@@ -71,9 +71,15 @@ fn errors_are_thrown() {
 
 #[test]
 fn nothing_where_something_should_be_is_a_branch() {
-    let f = function("fn f(m: &M) -> Result<u32, E> { let x = m.find(1).ok_or(E::No)?; Ok(x) }", "f");
+    let f = function(
+        "fn f(m: &M) -> Result<u32, E> { let x = m.find(1).ok_or(E::No)?; Ok(x) }",
+        "f",
+    );
     in_order(&f, &["ok_or(", "if ", "throw"]);
-    let f = function("fn f(m: &M) -> Option<u32> { let x = m.find(1)?; Some(x) }", "f");
+    let f = function(
+        "fn f(m: &M) -> Option<u32> { let x = m.find(1)?; Some(x) }",
+        "f",
+    );
     in_order(&f, &["find(", "if ", "return"]);
 }
 
@@ -81,13 +87,19 @@ fn nothing_where_something_should_be_is_a_branch() {
 fn what_a_guard_protects_is_a_place() {
     let f = function("fn f(m: &Mutex<u32>) { *m.lock().unwrap() += 1; }", "f");
     in_order(&f, &["lock()", ".* =", "exit"]);
-    let f = function("fn f(m: &Mutex<u32>) { let mut g = m.lock().unwrap(); *g = *g + 1; }", "f");
+    let f = function(
+        "fn f(m: &Mutex<u32>) { let mut g = m.lock().unwrap(); *g = *g + 1; }",
+        "f",
+    );
     in_order(&f, &[".*", ".* =", "exit"]);
 }
 
 #[test]
 fn format_strings_are_parts() {
-    let f = function("fn f(id: &str) -> String { format!(\"{}/{id}.json\", dir()) }", "f");
+    let f = function(
+        "fn f(id: &str) -> String { format!(\"{}/{id}.json\", dir()) }",
+        "f",
+    );
     in_order(&f, &["\"/\"", "\".json\"", "concat"]);
 }
 
@@ -97,7 +109,10 @@ fn a_match_on_text_compares() {
         "fn f(name: &str) { match name { \"add\" => a(), \"del\" => b(), _ => c() } }",
         "f",
     );
-    in_order(&f, &["\"add\"", "==", "if ", "\"del\"", "==", "if ", "load a"]);
+    in_order(
+        &f,
+        &["\"add\"", "==", "if ", "\"del\"", "==", "if ", "load a"],
+    );
 }
 
 #[test]

@@ -52,10 +52,19 @@ impl World {
 fn modules_are_files() {
     let w = world(
         &[
-            ("src/main.rs", "mod a; mod b; fn f() { a::x(); b::c::y(); crate::a::x(); }"),
-            ("src/a.rs", "pub fn x() { super::b::z(); self::w(); } pub fn w() {}"),
+            (
+                "src/main.rs",
+                "mod a; mod b; fn f() { a::x(); b::c::y(); crate::a::x(); }",
+            ),
+            (
+                "src/a.rs",
+                "pub fn x() { super::b::z(); self::w(); } pub fn w() {}",
+            ),
             ("src/b/mod.rs", "pub mod c; pub fn z() {}"),
-            ("src/b/c.rs", "pub fn y() { super::z(); super::super::a::x(); }"),
+            (
+                "src/b/c.rs",
+                "pub fn y() { super::z(); super::super::a::x(); }",
+            ),
         ],
         &[],
     );
@@ -77,7 +86,10 @@ fn libraries_are_known_by_their_crate() {
         &[],
     );
     assert_eq!(w.leads("src/main.rs", "std::fs::read"), "std fs.read");
-    assert_eq!(w.leads("src/main.rs", "tokio::sync::Mutex"), "tokio sync.Mutex");
+    assert_eq!(
+        w.leads("src/main.rs", "tokio::sync::Mutex"),
+        "tokio sync.Mutex"
+    );
     assert_eq!(w.leads("src/main.rs", "core::mem::take"), "std mem.take");
     assert_eq!(w.leads("src/main.rs", "uuid::Uuid"), "uuid Uuid");
 }
@@ -86,8 +98,14 @@ fn libraries_are_known_by_their_crate() {
 fn crates_of_a_workspace() {
     let w = world(
         &[
-            ("crates/app/src/main.rs", "use my_store::Store; fn f() { my_store::open(); }"),
-            ("crates/store/src/lib.rs", "mod inner; pub use inner::Store; pub fn open() {}"),
+            (
+                "crates/app/src/main.rs",
+                "use my_store::Store; fn f() { my_store::open(); }",
+            ),
+            (
+                "crates/store/src/lib.rs",
+                "mod inner; pub use inner::Store; pub fn open() {}",
+            ),
             ("crates/store/src/inner.rs", "pub struct Store;"),
         ],
         &[
@@ -114,7 +132,10 @@ fn a_module_of_the_file_comes_before_a_crate() {
         ],
         &[],
     );
-    assert_eq!(w.leads("src/lib.rs", "core::Service"), "src/core.rs Service");
+    assert_eq!(
+        w.leads("src/lib.rs", "core::Service"),
+        "src/core.rs Service"
+    );
 }
 
 #[test]
@@ -140,16 +161,28 @@ fn a_function_named_like_its_module() {
         ],
         &[],
     );
-    assert_eq!(w.leads("src/main.rs", "self::routes::add"), "src/routes/mod.rs add");
+    assert_eq!(
+        w.leads("src/main.rs", "self::routes::add"),
+        "src/routes/mod.rs add"
+    );
 }
 
 #[test]
 fn an_impl_elsewhere_belongs_to_its_class() {
     let w = world(
         &[
-            ("src/lib.rs", "pub mod more; pub mod run; pub struct Server { n: u32 }"),
-            ("src/more.rs", "use crate::Server; impl Server { pub fn extra(&self) { Self::two(); } fn two() {} }"),
-            ("src/run.rs", "pub trait Run { fn go(&self) {} } impl Run for crate::Server { fn go(&self) {} }"),
+            (
+                "src/lib.rs",
+                "pub mod more; pub mod run; pub struct Server { n: u32 }",
+            ),
+            (
+                "src/more.rs",
+                "use crate::Server; impl Server { pub fn extra(&self) { Self::two(); } fn two() {} }",
+            ),
+            (
+                "src/run.rs",
+                "pub trait Run { fn go(&self) {} } impl Run for crate::Server { fn go(&self) {} }",
+            ),
         ],
         &[],
     );

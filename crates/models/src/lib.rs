@@ -11,8 +11,8 @@ mod schema;
 pub mod sql;
 
 pub use load::{
-    CallModelRef, ChainModelRef, ClassEntryModelRef, EntryModelRef, LoadError,
-    MarkedEntryModelRef, ModelRef, Models, TypeName, builtin_sources,
+    CallModelRef, ChainModelRef, ClassEntryModelRef, EntryModelRef, LoadError, MarkedEntryModelRef,
+    ModelRef, Models, TypeName, builtin_sources,
 };
 pub use place::{PlaceBase, PlaceError, PlaceExpr};
 pub use schema::{

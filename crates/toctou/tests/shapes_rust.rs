@@ -56,9 +56,15 @@ fn two_acquisitions_are_two_doors() {
 
 #[test]
 fn one_acquisition_is_enough() {
-    safe("let mut map = self.map.lock().await; if !map.contains_key(&key) { let v = work(1).await?; map.insert(key, v); } Ok(())");
-    safe("let map = Arc::clone(&self.map); let mut map = map.lock().await; if map.get(&key).is_none() { map.insert(key, 1); } Ok(())");
-    safe("let mut state = self.state.write().await; state.total += 1; work(state.total).await?; state.total += 1; Ok(())");
+    safe(
+        "let mut map = self.map.lock().await; if !map.contains_key(&key) { let v = work(1).await?; map.insert(key, v); } Ok(())",
+    );
+    safe(
+        "let map = Arc::clone(&self.map); let mut map = map.lock().await; if map.get(&key).is_none() { map.insert(key, 1); } Ok(())",
+    );
+    safe(
+        "let mut state = self.state.write().await; state.total += 1; work(state.total).await?; state.total += 1; Ok(())",
+    );
 }
 
 #[test]
@@ -71,7 +77,9 @@ fn copied_out_and_put_back() {
 
 #[test]
 fn a_copy_is_ones_own() {
-    safe("let mut copy = self.state.read().await.clone(); copy.total += 1; work(copy.total).await?; Ok(())");
+    safe(
+        "let mut copy = self.state.read().await.clone(); copy.total += 1; work(copy.total).await?; Ok(())",
+    );
     safe("let mut total = self.plain; total += 1; work(total).await?; Ok(())");
 }
 

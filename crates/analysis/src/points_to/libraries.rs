@@ -118,6 +118,7 @@ impl PointsTo {
             | ResultRule::Fresh
             | ResultRule::Join
             | ResultRule::Below
+            | ResultRule::Returned
             | ResultRule::None => {}
         }
         for e in &rule.effects {

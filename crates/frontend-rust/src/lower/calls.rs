@@ -4,11 +4,11 @@ use syn::{Expr, ExprCall, ExprMethodCall};
 use toctou_core::Span;
 use toctou_core::ir::{Arg, CallKind, Callee, Op, Var};
 
+use super::Lower;
+use super::expr::is_self;
 use super::guards::{is_guard_method, may_hold};
 use super::paths::{is_type_name, segments};
 use super::pattern::bare;
-use super::Lower;
-use super::expr::is_self;
 
 /// `spawn(…)`, `task::spawn_blocking(…)`: what it is given runs beside the caller.
 pub(super) fn starts_work(func: &Expr) -> bool {
@@ -134,10 +134,13 @@ impl Lower<'_> {
         let value = self.array(at, x.args.iter());
         if let [one] = path {
             let item = match one.as_str() {
-                "Self" => self.self_class().and_then(|class| {
-                    self.classes.get(class.0 as usize).map(|c| c.name)
-                }),
-                name => self.item(name).filter(|i| i.class.is_some()).and_then(|i| i.ty),
+                "Self" => self
+                    .self_class()
+                    .and_then(|class| self.classes.get(class.0 as usize).map(|c| c.name)),
+                name => self
+                    .item(name)
+                    .filter(|i| i.class.is_some())
+                    .and_then(|i| i.ty),
             };
             if let (Some(name), Some(info)) = (item, self.f.vars.get_mut(value.0 as usize)) {
                 info.ty = Some(toctou_core::ir::TypeRef {
@@ -228,7 +231,18 @@ impl Lower<'_> {
 fn reads_whole(method: &str) -> bool {
     matches!(
         method,
-        "is_some" | "is_none" | "as_ref" | "as_deref" | "as_mut" | "clone" | "cloned" | "copied"
-            | "is_some_and" | "is_none_or" | "to_owned" | "to_string" | "as_deref_mut"
+        "is_some"
+            | "is_none"
+            | "as_ref"
+            | "as_deref"
+            | "as_mut"
+            | "clone"
+            | "cloned"
+            | "copied"
+            | "is_some_and"
+            | "is_none_or"
+            | "to_owned"
+            | "to_string"
+            | "as_deref_mut"
     )
 }

@@ -61,7 +61,13 @@ impl Lower<'_> {
     }
 
     /// Sets the result of a branch, or gives it back, and goes on at `join`.
-    fn branch_end(&mut self, at: Span, value: Option<Var>, result: Option<Var>, join: &mut Option<BlockId>) {
+    fn branch_end(
+        &mut self,
+        at: Span,
+        value: Option<Var>,
+        result: Option<Var>,
+        join: &mut Option<BlockId>,
+    ) {
         if !self.reachable() {
             return;
         }
@@ -97,7 +103,12 @@ impl Lower<'_> {
                 Some(scope) if !holds => std::mem::take(&mut scope.guards),
                 _ => Vec::new(),
             };
-            let held = self.f.scopes.last().map(|s| s.guards.clone()).unwrap_or_default();
+            let held = self
+                .f
+                .scopes
+                .last()
+                .map(|s| s.guards.clone())
+                .unwrap_or_default();
             self.start(then);
             self.drop_all(&guards, at, None);
             if tail {
@@ -141,7 +152,12 @@ impl Lower<'_> {
         let at = self.places.token(e.match_token.span);
         self.push_scope();
         let value = self.expr(&e.expr);
-        let held = self.f.scopes.last().map(|s| s.guards.clone()).unwrap_or_default();
+        let held = self
+            .f
+            .scopes
+            .last()
+            .map(|s| s.guards.clone())
+            .unwrap_or_default();
         let mut join = None;
         let count = e.arms.len();
         for (index, arm) in e.arms.iter().enumerate() {
@@ -153,7 +169,11 @@ impl Lower<'_> {
             let next = self.block();
             self.push_scope();
             let arm_at = self.places.pat(&arm.pat);
-            let arm_at = if arm_at.start == arm_at.end { at } else { arm_at };
+            let arm_at = if arm_at.start == arm_at.end {
+                at
+            } else {
+                arm_at
+            };
             self.matches(&arm.pat, value, arm_at, (!last).then_some(next));
             self.note_taken(&e.expr, 0);
             let body_at = self.places.expr(&arm.body);
@@ -177,7 +197,12 @@ impl Lower<'_> {
         self.f.current = join;
     }
 
-    pub(super) fn push_frame(&mut self, label: Option<&syn::Label>, again: Option<BlockId>, value: Option<Var>) {
+    pub(super) fn push_frame(
+        &mut self,
+        label: Option<&syn::Label>,
+        again: Option<BlockId>,
+        value: Option<Var>,
+    ) {
         let label = label.map(|l| self.names.intern(&l.name.ident.to_string()));
         let scopes = self.f.scopes.len();
         self.f.frames.push(Frame {
@@ -285,7 +310,12 @@ impl Lower<'_> {
             Some(scope) if !holds => std::mem::take(&mut scope.guards),
             _ => Vec::new(),
         };
-        let held = self.f.scopes.last().map(|s| s.guards.clone()).unwrap_or_default();
+        let held = self
+            .f
+            .scopes
+            .last()
+            .map(|s| s.guards.clone())
+            .unwrap_or_default();
         self.start(body);
         self.drop_all(&guards, at, None);
         self.block_value(&e.body);

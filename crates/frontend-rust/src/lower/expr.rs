@@ -392,7 +392,13 @@ impl Lower<'_> {
         let value = self.block_value(&x.block);
         let frame = self.f.frames.len() - 1;
         if self.reachable() {
-            self.emit(at, Op::Copy { dst: result, src: value });
+            self.emit(
+                at,
+                Op::Copy {
+                    dst: result,
+                    src: value,
+                },
+            );
             if let Some(exit) = self.exit_of(frame) {
                 self.goto(at, exit);
             }
@@ -411,7 +417,9 @@ fn is_text(e: &Expr) -> bool {
         Expr::Lit(x) => matches!(x.lit, syn::Lit::Str(_)),
         Expr::MethodCall(x) => matches!(x.method.to_string().as_str(), "to_string" | "to_owned"),
         Expr::Macro(x) => x.mac.path.is_ident("format"),
-        Expr::Binary(x) => matches!(x.op, Operator::Add(_)) && matches!(*x.right, Expr::Reference(_)),
+        Expr::Binary(x) => {
+            matches!(x.op, Operator::Add(_)) && matches!(*x.right, Expr::Reference(_))
+        }
         _ => false,
     }
 }

@@ -25,11 +25,15 @@ impl Lower<'_> {
         let id = self.new_function();
         let name = self.names.intern(&f.sig.ident.to_string());
         let name_span = self.places.token(f.sig.ident.span());
-        let end = f
-            .block
-            .map_or(name_span.end, |b| self.places.token(b.brace_token.span.close()).end);
+        let end = f.block.map_or(name_span.end, |b| {
+            self.places.token(b.brace_token.span.close()).end
+        });
         let span = Span::new(self.places.token(f.sig.fn_token.span).start, end);
-        let receiver = f.sig.inputs.iter().any(|arg| matches!(arg, FnArg::Receiver(_)));
+        let receiver = f
+            .sig
+            .inputs
+            .iter()
+            .any(|arg| matches!(arg, FnArg::Receiver(_)));
         let kind = kind_of(receiver, f.in_impl);
         let parent = Some(self.f.id);
         let mut state = FuncState::new(id, name, kind, parent, span, name_span);
@@ -127,9 +131,19 @@ impl Lower<'_> {
     }
 
     /// Declares a variable with its first value.
-    pub(super) fn declare_local(&mut self, at: Span, text: &str, value: Option<Var>, mutable: bool) -> Var {
+    pub(super) fn declare_local(
+        &mut self,
+        at: Span,
+        text: &str,
+        value: Option<Var>,
+        mutable: bool,
+    ) -> Var {
         let name = self.names.intern(text);
-        let kind = if mutable { VarKind::Let } else { VarKind::Const };
+        let kind = if mutable {
+            VarKind::Let
+        } else {
+            VarKind::Const
+        };
         let var = self.f.var(kind, Some(name));
         let captured = self.f.captured.contains(text);
         if let Some(info) = self.f.vars.get_mut(var.0 as usize) {
@@ -139,7 +153,7 @@ impl Lower<'_> {
             name,
             var,
             guard: false,
-                taken: false,
+            taken: false,
         });
         if let Some(value) = value {
             if captured {
@@ -149,7 +163,13 @@ impl Lower<'_> {
                 };
                 self.emit(at, Op::StoreVar { cell, value });
             } else if !self.retarget(value, var) {
-                self.emit(at, Op::Copy { dst: var, src: value });
+                self.emit(
+                    at,
+                    Op::Copy {
+                        dst: var,
+                        src: value,
+                    },
+                );
             }
         }
         var
@@ -170,7 +190,9 @@ impl Lower<'_> {
             .and_then(|b| self.f.blocks.get_mut(b.0 as usize))
             .and_then(|b| b.insts.last_mut());
         match last.map(|inst| &mut inst.op) {
-            Some(Op::Call { dst, .. } | Op::Await { dst, .. }) if is_temp && !guarded && *dst == from => {
+            Some(Op::Call { dst, .. } | Op::Await { dst, .. })
+                if is_temp && !guarded && *dst == from =>
+            {
                 *dst = to;
                 true
             }
@@ -229,7 +251,10 @@ impl Lower<'_> {
     /// `async { … }`: a function without parameters, for whoever waits for it.
     pub(super) fn async_block(&mut self, a: &syn::ExprAsync) -> Var {
         let start = self.places.token(a.async_token.span).start;
-        let span = Span::new(start, self.places.token(a.block.brace_token.span.close()).end);
+        let span = Span::new(
+            start,
+            self.places.token(a.block.brace_token.span.close()).end,
+        );
         let mut state = self.inner(span);
         state.is_async = true;
         state.captured = self.captured_in(|f| syn::visit::Visit::visit_block(f, &a.block));

@@ -12,7 +12,15 @@ use toctou_core::ir::{Op, Var};
 use super::Lower;
 
 const SPEAK: &[&str] = &[
-    "lock", "read", "write", "acquire", "borrow", "begin", "transaction", "guard", "permit",
+    "lock",
+    "read",
+    "write",
+    "acquire",
+    "borrow",
+    "begin",
+    "transaction",
+    "guard",
+    "permit",
     "enter",
 ];
 
@@ -46,9 +54,8 @@ pub(super) fn guard_call(e: &Expr) -> Option<&Expr> {
                 let name = x.method.to_string();
                 match name.as_str() {
                     "unwrap" | "expect" | "unwrap_or_else" | "map_err" | "context"
-                    | "with_context" | "ok" | "into_inner" | "unwrap_or_default" | "inspect_err" => {
-                        &x.receiver
-                    }
+                    | "with_context" | "ok" | "into_inner" | "unwrap_or_default"
+                    | "inspect_err" => &x.receiver,
                     name if may_hold(name) && takes_nothing(x) => return Some(e),
                     _ => return None,
                 }

@@ -467,7 +467,9 @@ pub(super) fn is_test(attrs: &[Attribute]) -> bool {
                 match words.next() {
                     Some(proc_macro2::TokenTree::Ident(first)) if first == "test" => true,
                     // `all(test, …)`; `not(test)` is the product.
-                    Some(proc_macro2::TokenTree::Ident(first)) if first == "all" || first == "any" => {
+                    Some(proc_macro2::TokenTree::Ident(first))
+                        if first == "all" || first == "any" =>
+                    {
                         matches!(words.next(), Some(proc_macro2::TokenTree::Group(g))
                             if g.stream().into_iter().any(|t| t.to_string() == "test"))
                     }
@@ -485,8 +487,20 @@ pub(super) fn attribute_path(attr: &Attribute) -> Option<String> {
     let text = path.join("::");
     let ignored = matches!(
         text.as_str(),
-        "doc" | "allow" | "cfg" | "cfg_attr" | "derive" | "inline" | "must_use" | "warn" | "deny"
-            | "expect" | "serde" | "deprecated" | "track_caller" | "cold"
+        "doc"
+            | "allow"
+            | "cfg"
+            | "cfg_attr"
+            | "derive"
+            | "inline"
+            | "must_use"
+            | "warn"
+            | "deny"
+            | "expect"
+            | "serde"
+            | "deprecated"
+            | "track_caller"
+            | "cold"
     );
     (!ignored && !text.is_empty()).then_some(text)
 }

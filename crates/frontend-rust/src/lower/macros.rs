@@ -55,12 +55,10 @@ impl Lower<'_> {
         let path = segments(&mac.path);
         let name = path.last().map_or("", String::as_str);
         match name {
-            "format" | "format_args" | "anyhow" | "concat" => {
-                match expressions(&mac.tokens) {
-                    Some(args) => self.formatted(at, &args),
-                    None => self.opaque_tokens(at, &mac.tokens),
-                }
-            }
+            "format" | "format_args" | "anyhow" | "concat" => match expressions(&mac.tokens) {
+                Some(args) => self.formatted(at, &args),
+                None => self.opaque_tokens(at, &mac.tokens),
+            },
             "panic" | "unreachable" | "todo" | "unimplemented" | "bail" => {
                 let value = match expressions(&mac.tokens) {
                     Some(args) => self.formatted(at, &args),
@@ -85,8 +83,8 @@ impl Lower<'_> {
             "json" => self.json(at, mac.tokens.clone()),
             "select" => self.select(at, &mac.tokens),
             "join" | "try_join" => self.joined(at, &mac.tokens),
-            "include_str" | "include_bytes" | "env" | "option_env" | "line" | "file" | "stringify"
-            | "module_path" | "column" => self.string(at, name),
+            "include_str" | "include_bytes" | "env" | "option_env" | "line" | "file"
+            | "stringify" | "module_path" | "column" => self.string(at, name),
             // `params![a, b]`: brackets are written round lists.
             _ if matches!(mac.delimiter, syn::MacroDelimiter::Bracket(_)) => {
                 match expressions(&mac.tokens) {
@@ -112,7 +110,12 @@ impl Lower<'_> {
             && let Some(var) = self.item(one).and_then(|i| i.var)
             && let Some(full) = self.import_path.get(&var)
         {
-            path = self.names.text(*full).split("::").map(str::to_owned).collect();
+            path = self
+                .names
+                .text(*full)
+                .split("::")
+                .map(str::to_owned)
+                .collect();
         }
         if let Some(last) = path.last_mut() {
             last.push('!');

@@ -60,7 +60,10 @@ impl Lower<'_> {
         if out == 0 {
             return Some(&self.f);
         }
-        self.outer.len().checked_sub(out).and_then(|i| self.outer.get(i))
+        self.outer
+            .len()
+            .checked_sub(out)
+            .and_then(|i| self.outer.get(i))
     }
 
     pub(super) fn read_local(&mut self, at: Span, out: usize, local: &Local) -> Option<Var> {

@@ -36,7 +36,12 @@ impl Lower<'_> {
                     self.test_path(&[text], value, at, fail);
                     return;
                 }
-                self.rebind(self.places.token(p.ident.span()), &text, value, p.mutability.is_some());
+                self.rebind(
+                    self.places.token(p.ident.span()),
+                    &text,
+                    value,
+                    p.mutability.is_some(),
+                );
                 if let Some((_, inner)) = &p.subpat {
                     self.matches(inner, value, at, fail);
                 }
@@ -149,7 +154,11 @@ impl Lower<'_> {
         let fits = self.block();
         let count = cases.len();
         for (index, case) in cases.iter().enumerate() {
-            let next = if index + 1 == count { fail } else { self.block() };
+            let next = if index + 1 == count {
+                fail
+            } else {
+                self.block()
+            };
             self.matches(case, value, at, Some(next));
             self.goto(at, fits);
             if index + 1 < count {

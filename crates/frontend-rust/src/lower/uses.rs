@@ -116,7 +116,12 @@ impl Lower<'_> {
         } else {
             vec!["self".to_owned()]
         };
-        out.extend(within.split("::").filter(|s| !s.is_empty()).map(str::to_owned));
+        out.extend(
+            within
+                .split("::")
+                .filter(|s| !s.is_empty())
+                .map(str::to_owned),
+        );
         out.extend(rest.iter().cloned());
         Some(out)
     }

@@ -197,9 +197,10 @@ fn place(path: &str, package: Option<&str>) -> Place {
         Some(dir) => dir.to_owned(),
         // Without a manifest, what stands before `src/` is taken for the package.
         None => match path.find("src/") {
-            Some(at) if at == 0 || path.as_bytes().get(at - 1) == Some(&b'/') => {
-                path.get(..at.saturating_sub(1)).unwrap_or_default().to_owned()
-            }
+            Some(at) if at == 0 || path.as_bytes().get(at - 1) == Some(&b'/') => path
+                .get(..at.saturating_sub(1))
+                .unwrap_or_default()
+                .to_owned(),
             _ => folder(path).to_owned(),
         },
     };

@@ -17,10 +17,47 @@ use crates::Crates;
 
 /// Names that need no import.
 const PRELUDE: &[&str] = &[
-    "Vec", "String", "Option", "Some", "None", "Result", "Ok", "Err", "Box", "Default", "Clone",
-    "Copy", "Drop", "Iterator", "IntoIterator", "From", "Into", "ToString", "ToOwned", "AsRef",
-    "Fn", "FnMut", "FnOnce", "Send", "Sync", "drop", "str", "u8", "u16", "u32", "u64", "usize",
-    "i8", "i16", "i32", "i64", "isize", "f32", "f64", "bool", "char",
+    "Vec",
+    "String",
+    "Option",
+    "Some",
+    "None",
+    "Result",
+    "Ok",
+    "Err",
+    "Box",
+    "Default",
+    "Clone",
+    "Copy",
+    "Drop",
+    "Iterator",
+    "IntoIterator",
+    "From",
+    "Into",
+    "ToString",
+    "ToOwned",
+    "AsRef",
+    "Fn",
+    "FnMut",
+    "FnOnce",
+    "Send",
+    "Sync",
+    "drop",
+    "str",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "usize",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "isize",
+    "f32",
+    "f64",
+    "bool",
+    "char",
 ];
 
 /// Re-exports are followed this far; longer ones are cycles.
@@ -255,8 +292,7 @@ fn is_standard(name: &str) -> bool {
 /// Methods that are declared apart from their class: finds the class.
 fn extensions(modules: &mut [Module]) {
     let mut found: Vec<(usize, usize, ModuleId, ClassId)> = Vec::new();
-    let mut cache: FxHashMap<(usize, String), Option<(usize, ClassId)>> =
-        FxHashMap::default();
+    let mut cache: FxHashMap<(usize, String), Option<(usize, ClassId)>> = FxHashMap::default();
     for (m, module) in modules.iter().enumerate() {
         for (i, extension) in module.extensions.iter().enumerate() {
             let name = module.names.text(extension.class).to_owned();
@@ -300,10 +336,13 @@ fn extensions(modules: &mut [Module]) {
 
 /// Lets a class implement a trait, as if the `impl` block stood in its file.
 fn implement(modules: &mut [Module], owner: usize, class: ClassId, t: usize, interface: ClassId) {
-    let Some(text) = modules
-        .get(t)
-        .and_then(|m| Some(m.names.text(m.classes.get(interface.0 as usize)?.name).to_owned()))
-    else {
+    let Some(text) = modules.get(t).and_then(|m| {
+        Some(
+            m.names
+                .text(m.classes.get(interface.0 as usize)?.name)
+                .to_owned(),
+        )
+    }) else {
         return;
     };
     let Some(module) = modules.get_mut(owner) else {
@@ -333,11 +372,7 @@ fn implement(modules: &mut [Module], owner: usize, class: ClassId, t: usize, int
     }
 }
 
-fn class_of(
-    modules: &[Module],
-    module: usize,
-    name: &str,
-) -> Option<(usize, ClassId)> {
+fn class_of(modules: &[Module], module: usize, name: &str) -> Option<(usize, ClassId)> {
     let (mut at, mut name) = (module, name.to_owned());
     for _ in 0..MAX_HOPS {
         let m = modules.get(at)?;

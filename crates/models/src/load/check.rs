@@ -224,7 +224,16 @@ fn call(model: &CallModel, what: Names) -> Checked {
     if let Some(ResultModel::Word(word)) = &model.result {
         let known = matches!(
             word.as_str(),
-            "read" | "fresh" | "join" | "below" | "copy" | "recv" | "element" | "array" | "none"
+            "read"
+                | "fresh"
+                | "join"
+                | "below"
+                | "copy"
+                | "returned"
+                | "recv"
+                | "element"
+                | "array"
+                | "none"
         ) || word
             .strip_prefix("arg")
             .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
