@@ -40,17 +40,17 @@ fn safe(body: &str) {
 fn two_acquisitions_are_two_doors() {
     dangerous(
         "lock-scope-too-narrow",
-        "if !self.map.lock().await.contains_key(&key) { let v = work(1).await?; self.map.lock().await.insert(key, v); } Ok(())",
+        "if !self.map.lock().await.contains_key(&key) { let v = work(key.len() as u64).await?; self.map.lock().await.insert(key, v); } Ok(())",
     );
     dangerous(
         "lock-scope-too-narrow",
-        "let old = { let map = self.map.lock().await; map.get(&key).copied() };\n\
-         if old.is_none() { self.map.lock().await.insert(key, 1); } Ok(())",
+        "let limit = read_limit(); let old = { let map = self.map.lock().await; map.get(&key).copied() };\n\
+         if old.is_none() { self.map.lock().await.insert(key, limit); } Ok(())",
     );
     dangerous(
         "lock-scope-too-narrow",
-        "let map = self.map.lock().await; let known = map.contains_key(&key); drop(map);\n\
-         if !known { self.map.lock().await.insert(key, 1); } Ok(())",
+        "let limit = read_limit(); let map = self.map.lock().await; let known = map.contains_key(&key); drop(map);\n\
+         if !known { self.map.lock().await.insert(key, limit); } Ok(())",
     );
 }
 
