@@ -24,14 +24,14 @@ impl Places {
         Span::new(self.base + range.start as u32, self.base + range.end as u32)
     }
 
-    fn from_to(self, first: TokenSpan, last: TokenSpan) -> Span {
+    fn between(self, first: TokenSpan, last: TokenSpan) -> Span {
         let (first, last) = (self.token(first), self.token(last));
         Span::new(first.start, last.end.max(first.end))
     }
 
     pub(crate) fn expr(self, e: &Expr) -> Span {
         match (first(e), last(e)) {
-            (Some(a), Some(b)) => self.from_to(a, b),
+            (Some(a), Some(b)) => self.between(a, b),
             (Some(a), None) => self.token(a),
             _ => Span::new(self.base, self.base),
         }
@@ -39,7 +39,7 @@ impl Places {
 
     pub(crate) fn path(self, path: &Path) -> Span {
         match (path.segments.first(), path.segments.last()) {
-            (Some(a), Some(b)) => self.from_to(a.ident.span(), b.ident.span()),
+            (Some(a), Some(b)) => self.between(a.ident.span(), b.ident.span()),
             _ => Span::new(self.base, self.base),
         }
     }
@@ -62,7 +62,7 @@ impl Places {
 
     pub(crate) fn stmt(self, s: &Stmt) -> Span {
         match s {
-            Stmt::Local(l) => self.from_to(l.let_token.span, l.semi_token.span),
+            Stmt::Local(l) => self.between(l.let_token.span, l.semi_token.span),
             Stmt::Expr(e, _) => self.expr(e),
             Stmt::Macro(m) => self.path(&m.mac.path),
             Stmt::Item(_) => Span::new(self.base, self.base),
