@@ -203,7 +203,7 @@ fn nothing_to_analyse() {
 
     --- stderr
     error: nothing to analyse
-      no TypeScript or JavaScript source in [FOLDER]; there is Python, which toctou does not know yet
+      no TypeScript or JavaScript, Rust source in [FOLDER]; there is Python, which toctou does not know yet
     hint: give the folder that holds the server's source
     ");
 }

@@ -256,7 +256,7 @@ impl Lower<'_> {
             return self.null(at);
         }
         if matches!(x.op, Operator::And(_) | Operator::Or(_)) {
-            return self.short_circuit(x, e, at);
+            return self.short_circuit(e, at);
         }
         let left = self.expr(&x.left);
         let right = self.expr(&x.right);
@@ -281,10 +281,9 @@ impl Lower<'_> {
         })
     }
 
-    fn short_circuit(&mut self, x: &syn::ExprBinary, e: &Expr, at: Span) -> Var {
+    fn short_circuit(&mut self, e: &Expr, at: Span) -> Var {
         let result = self.result();
         let (yes, no, join) = (self.block(), self.block(), self.block());
-        let _ = x;
         self.condition(e, yes, no);
         for (block, value) in [(yes, true), (no, false)] {
             self.start(block);

@@ -7,9 +7,9 @@ use super::paths::{join, parent};
 use super::{Item, Lower};
 
 impl Lower<'_> {
-    /// At item level, or (`local`) in a block.
+    /// At item level, or (`local`) in a block. What is private is exported too:
+    /// whoever could not use it does not.
     pub(super) fn use_item(&mut self, item: &syn::ItemUse, local: bool) {
-        let public = !matches!(item.vis, syn::Visibility::Inherited);
         // `{a, {b, {c}}}` nests; the list of what is left to do does not.
         let mut work: Vec<(Vec<String>, &UseTree)> = vec![(Vec::new(), &item.tree)];
         while let Some((prefix, tree)) = work.pop() {
@@ -34,11 +34,11 @@ impl Lower<'_> {
                     let name = name.ident.to_string();
                     if name == "self" {
                         let alias = prefix.last().cloned().unwrap_or_default();
-                        self.use_as(&prefix, &alias, public, local);
+                        self.use_as(&prefix, &alias, local);
                     } else {
                         let mut path = prefix;
                         path.push(name.clone());
-                        self.use_as(&path, &name, public, local);
+                        self.use_as(&path, &name, local);
                     }
                 }
                 UseTree::Rename(rename) => {
@@ -48,14 +48,14 @@ impl Lower<'_> {
                     }
                     let alias = rename.rename.to_string();
                     if alias != "_" {
-                        self.use_as(&path, &alias, public, local);
+                        self.use_as(&path, &alias, local);
                     }
                 }
             }
         }
     }
 
-    fn use_as(&mut self, path: &[String], alias: &str, public: bool, local: bool) {
+    fn use_as(&mut self, path: &[String], alias: &str, local: bool) {
         let Some(path) = self.outwards(path) else {
             return;
         };
@@ -83,7 +83,6 @@ impl Lower<'_> {
             // Others ask for the type by the name that it has here.
             self.add_type(exported, TypeDef::Import(var));
         }
-        let _ = public;
     }
 
     /// A path as the file's own module sees it: `self` and `super` of an inline
