@@ -298,7 +298,12 @@ impl Interp<'_, '_, '_> {
             }
             match effect.effect.r#do {
                 Do::Lock => {
-                    if let Some(sym) = self.lock_effect(effect, view, &mut callback_results) {
+                    let guard = rule.result == ResultRule::Recv;
+                    if let Some(sym) =
+                        self.lock_effect(effect, view, guard, &mut callback_results)
+                        // What comes back has nothing to do with the lock.
+                        && rule.result != ResultRule::None
+                    {
                         result = Some(sym);
                     }
                 }
@@ -330,6 +335,9 @@ impl Interp<'_, '_, '_> {
         let value = self.result_of(rule, view, fallback, read, result);
         self.fill(rule, view, value);
         self.callbacks(rule, view, value, &mut callback_results);
+        if let ([one], ResultRule::Returned) = (callback_results.as_slice(), rule.result) {
+            return *one;
+        }
         for r in callback_results {
             let deps = self.deps_of(r);
             self.add_deps(value, &deps);
@@ -357,6 +365,11 @@ impl Interp<'_, '_, '_> {
         let sym = match rule.result {
             ResultRule::Fresh => self.cx.syms.make(SymKind::Fresh(site)),
             ResultRule::Join => self.cx.syms.join(view.args.to_vec()),
+            ResultRule::Below => {
+                let parts = view.recv.into_iter().chain(view.args.iter().copied());
+                self.cx.syms.join(parts.collect())
+            }
+            ResultRule::Copy | ResultRule::Returned => fallback,
             // What was done to a promise matters: `catch` swallows, `then` chains.
             ResultRule::Recv if self.is_promise_method(view) => fallback,
             ResultRule::Recv => view.recv.unwrap_or(fallback),
@@ -637,6 +650,17 @@ impl Interp<'_, '_, '_> {
             return None;
         }
         let data = event.data.clone();
+        // `let to = if … { a } else { b }`: either may be the one that is written.
+        if kind == ResourceKind::File && act.is_write() {
+            for key in self.alternatives.get(&loc.key).cloned().unwrap_or_default() {
+                let other = Loc { key, ..loc };
+                if self.is_visible(other) {
+                    let mut event = event.clone();
+                    event.loc = other;
+                    self.push(event);
+                }
+            }
+        }
         let id = self.push(event);
         if kind == ResourceKind::Memory && act.is_write() {
             self.taint(loc.key, &data);

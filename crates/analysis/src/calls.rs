@@ -509,16 +509,22 @@ impl<'a> Interp<'_, 'a, '_> {
                 .cx
                 .syms
                 .make(SymKind::Handle(sym::through(site, u64::from(f.0))));
+            let mut guard = false;
             for (lock, if_true) in &summary.leaves_held {
                 let lock = self.map_lock(lock, &mut inst);
+                // A guard that is handed on goes on standing for what is locked.
+                let is_guard = lock.key == result;
+                guard |= is_guard;
                 self.acquires.push(Acquire {
                     at: self.at,
                     lock,
-                    handle: Some(handle),
+                    handle: Some(if is_guard { result } else { handle }),
                     if_true: *if_true,
                 });
             }
-            result = handle;
+            if !guard {
+                result = handle;
+            }
         }
         if self.is_tuples(&[result])
             && let SymKind::Object(fields) = self.cx.syms.kind(result).clone()

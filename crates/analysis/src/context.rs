@@ -5,14 +5,14 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::finding::{EntryKind, ResourceKind};
 use toctou_core::ir::{
-    Arg, BinOp, CallKind, Cell, Dispatch, FuncId, FuncKind, Function, Key, Literal, Op, Program,
-    Var,
+    Arg, BinOp, CallKind, Cell, Dispatch, FuncId, FuncKind, Function, Key, Literal, ModuleId, Op,
+    Program, TypeRef, Var,
 };
 use toctou_core::{FileRole, Name, Names, Span};
 
 use crate::entity::{Entities, Entity, EntityId, GLOBAL};
 use crate::library::Library;
-use crate::linkage::{Binding, Linkage};
+use crate::linkage::{Binding, Linkage, TypeTarget};
 use crate::points_to::PointsTo;
 use crate::summary::Summary;
 use crate::sym::{Sym, SymKind, Syms};
@@ -120,6 +120,9 @@ pub struct Context<'a, 'm> {
     pub relinkers: FxHashSet<FuncId>,
     /// Variables that another function than their own sets.
     pub mutable_cells: FxHashSet<Cell>,
+    /// Fields, variables and parameters of types through which shared memory can be changed.
+    holder_fields: FxHashSet<Name>,
+    holder_vars: FxHashSet<Cell>,
     /// Captured variables that hold a parameter, and which.
     pub param_cells: FxHashMap<Cell, u32>,
     /// How often a variable is set, and the register and function of the last time.
@@ -236,6 +239,8 @@ impl<'a, 'm> Context<'a, 'm> {
             indexed_cells: FxHashSet::default(),
             relinkers: FxHashSet::default(),
             mutable_cells: FxHashSet::default(),
+            holder_fields: FxHashSet::default(),
+            holder_vars: FxHashSet::default(),
             param_cells: FxHashMap::default(),
             stores: FxHashMap::default(),
             defs: FxHashMap::default(),
@@ -256,7 +261,80 @@ impl<'a, 'm> Context<'a, 'm> {
         };
         cx.syms.rest = Some(cx.names.intern("..."));
         cx.collect();
+        cx.collect_holders();
         cx
+    }
+
+    /// Which declared types are, or contain, something made for sharing.
+    fn collect_holders(&mut self) {
+        let program = self.program;
+        for (c, class) in program.classes.iter().enumerate() {
+            for field in &class.fields {
+                if let Some(ty) = &field.ty
+                    && self.is_holder_type(program.class_module[c], ty)
+                {
+                    self.holder_fields.insert(field.name);
+                }
+            }
+        }
+        for (f, function) in program.functions.iter().enumerate() {
+            for (v, info) in function.vars.iter().enumerate() {
+                if let Some(ty) = &info.ty
+                    && self.is_holder_type(program.function_module[f], ty)
+                {
+                    self.holder_vars.insert(Cell {
+                        owner: FuncId(f as u32),
+                        var: Var(v as u32),
+                    });
+                }
+            }
+        }
+    }
+
+    fn is_holder_type(&mut self, module: ModuleId, ty: &TypeRef) -> bool {
+        let mut ty = Some(ty);
+        for _ in 0..4 {
+            let Some(this) = ty else { return false };
+            let target = self.linkage.type_target(
+                self.program,
+                module,
+                this,
+                &mut self.names,
+                &mut self.entities,
+            );
+            if let Some(TypeTarget::Ext(e)) = target
+                && self.library.is_holder(e, &self.entities, &self.names)
+            {
+                return true;
+            }
+            ty = this.element.as_deref();
+        }
+        false
+    }
+
+    /// Is a place in memory reached through a type that is made for sharing?
+    pub fn is_behind_holder(&self, place: Sym, f: FuncId) -> bool {
+        let mut at = place;
+        loop {
+            match *self.syms.kind(at) {
+                SymKind::Field(base, name) => {
+                    if self.holder_fields.contains(&name) {
+                        return true;
+                    }
+                    at = base;
+                }
+                SymKind::Index(base, _) | SymKind::Element(base) => at = base,
+                SymKind::Cell(cell) | SymKind::VarLoc(cell) => {
+                    return self.holder_vars.contains(&cell);
+                }
+                SymKind::Param(i) => {
+                    let var = self.program.function(f).params.get(i as usize).copied();
+                    return var
+                        .is_some_and(|var| self.holder_vars.contains(&Cell { owner: f, var }));
+                }
+                _ => return false,
+            }
+        }
     }
 
     /// Who sets what, anywhere.

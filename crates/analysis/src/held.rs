@@ -256,7 +256,7 @@ impl Interp<'_, '_, '_> {
             }
             let tested = e.ctrl.events().any(|(r, _)| {
                 let read = &self.events[r as usize];
-                read.loc == e.loc && {
+                read.loc == e.loc && !self.anywhere && {
                     let walk = self.walk(r as usize, w);
                     walk.reached && !walk.yielded
                 }
@@ -307,13 +307,19 @@ impl Interp<'_, '_, '_> {
             let span = stored.map_or(span, |e| e.trail.span);
             self.lock_defect(DefectKind::PoisonedChain, span, key);
         }
-        if !held.any {
+        // Where what holds a lock is dropped on every way out, so is the lock.
+        if !held.any || self.guarded {
             return;
         }
         let mut found = Vec::new();
         for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
             let bit = 1u64 << i;
-            if a.if_true || matches!(a.lock.kind, LockKind::Transaction(_) | LockKind::Flag) {
+            // A guard gives its lock back on every way out.
+            let guard = a.handle == Some(a.lock.key);
+            if a.if_true
+                || guard
+                || matches!(a.lock.kind, LockKind::Transaction(_) | LockKind::Flag)
+            {
                 continue;
             }
             let released = self.releases.iter().any(|(_, r)| is_release(a, r))

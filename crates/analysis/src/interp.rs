@@ -87,6 +87,8 @@ pub struct Interp<'c, 'a, 'm> {
     /// The first of two rounds only finds out what values depend on.
     pub last_round: bool,
     pub deps: FxHashMap<Sym, Deps>,
+    /// What a value that differs by the way taken can be.
+    pub alternatives: FxHashMap<Sym, Vec<Sym>>,
     below: FxHashMap<Sym, Deps>,
     /// Values that were put into a place in memory, by this function or below.
     pub stored: FxHashMap<Sym, Vec<Sym>>,
@@ -118,6 +120,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub span: Span,
     call_ordinals: Vec<u32>,
     pub anywhere: bool,
+    /// Only what is behind a lock or the like is shared and can change.
+    pub guarded: bool,
     pub is_product: bool,
     pub calls_yielding: bool,
     pub chain_poison: Vec<(Span, Sym)>,
@@ -136,7 +140,8 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         let function = cx.program.function(id);
         let cfg = Cfg::new(function);
         let module = cx.program.function_module[id.0 as usize];
-        let anywhere = cx.program.modules[module.0 as usize].dispatch == Dispatch::Anywhere;
+        let dispatch = cx.program.modules[module.0 as usize].dispatch;
+        let anywhere = matches!(dispatch, Dispatch::Anywhere | Dispatch::Guarded);
         let null = cx.syms.null();
         let mut interp = Interp {
             vals: vec![null; function.vars.len()],
@@ -147,6 +152,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             round: 0,
             last_round: false,
             deps: FxHashMap::default(),
+            alternatives: FxHashMap::default(),
             below: FxHashMap::default(),
             stored: FxHashMap::default(),
             file_data: FxHashMap::default(),
@@ -170,6 +176,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             span: function.span,
             call_ordinals: Vec::new(),
             anywhere,
+            guarded: dispatch == Dispatch::Guarded,
             is_product: cx.program.file_of(id).role == toctou_core::FileRole::Product,
             calls_yielding: false,
             chain_poison: Vec::new(),

@@ -84,6 +84,12 @@ pub enum ResultRule {
     Read,
     Fresh,
     Join,
+    /// The receiver, with the arguments behind it.
+    Below,
+    /// Another value like the receiver.
+    Copy,
+    /// What the callback gave back.
+    Returned,
     Recv,
     Element,
     Array,
@@ -220,6 +226,25 @@ impl<'m> Library<'m> {
             .class_entries(names.text(entity.module), names.text(entity.path))
     }
 
+    /// Handlers by the decorator, attribute or trait that they are marked with.
+    pub fn marked_entries(
+        &self,
+        id: EntityId,
+        entities: &Entities,
+        names: &Names,
+    ) -> &'m [toctou_models::MarkedEntryModelRef] {
+        let entity = entities.get(id);
+        self.models
+            .marked_entries(names.text(entity.module), names.text(entity.path))
+    }
+
+    /// Can shared memory be changed through this type?
+    pub fn is_holder(&self, id: EntityId, entities: &Entities, names: &Names) -> bool {
+        let entity = entities.get(id);
+        self.models
+            .is_holder(names.text(entity.module), names.text(entity.path))
+    }
+
     pub fn chains(&mut self, names: &mut Names) -> Rc<[Rc<ChainRule>]> {
         if let Some(chains) = &self.chains {
             return Rc::clone(chains);
@@ -331,6 +356,9 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
             "read" => ResultRule::Read,
             "fresh" => ResultRule::Fresh,
             "join" => ResultRule::Join,
+            "below" => ResultRule::Below,
+            "copy" => ResultRule::Copy,
+            "returned" => ResultRule::Returned,
             "recv" => ResultRule::Recv,
             "element" => ResultRule::Element,
             "array" => ResultRule::Array,

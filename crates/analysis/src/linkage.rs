@@ -484,7 +484,7 @@ impl Linkage {
                 .iter()
                 .filter(|c| !program.classes[c.0 as usize].is_interface),
         );
-        out.truncate(16);
+        out.truncate(64);
         if out.is_empty() {
             // A type of plain objects: its fields still have types.
             out.push(class);

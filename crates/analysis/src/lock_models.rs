@@ -89,6 +89,7 @@ impl Interp<'_, '_, '_> {
         &mut self,
         effect: &EffectRule,
         view: &CallView<'_>,
+        guard: bool,
         results: &mut Vec<Sym>,
     ) -> Option<Sym> {
         let key = effect
@@ -132,7 +133,11 @@ impl Interp<'_, '_, '_> {
             return None;
         }
         let site = self.site();
-        let handle = self.cx.syms.make(SymKind::Handle(site));
+        // A guard is what the lock protects, and its end is the lock's.
+        let handle = match view.recv {
+            Some(recv) if guard => recv,
+            _ => self.cx.syms.make(SymKind::Handle(site)),
+        };
         if exclusive {
             self.acquires.push(Acquire {
                 at: self.at,

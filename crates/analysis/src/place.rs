@@ -152,7 +152,10 @@ impl Interp<'_, '_, '_> {
     ) -> bool {
         match write.mode {
             Mode::Exclusive => return true,
-            Mode::Upsert if !data => return true,
+            // One row's conflict says nothing about a sum over many.
+            Mode::Upsert if !data && !read.row.as_ref().is_some_and(|r| r.aggregate) => {
+                return true;
+            }
             // An append loses nothing.
             _ if write.act == Act::Append => return true,
             _ => {}
@@ -189,6 +192,9 @@ impl Interp<'_, '_, '_> {
         if write.mode == Mode::Conditional && real.is_empty() && !data {
             return true;
         }
+        if self.claims(read, write) {
+            return false;
+        }
         // That a row exists is not a race with changing it: nothing is changed if it is gone.
         let counted = read.row.as_ref().is_some_and(|r| r.aggregate);
         let existence = real.is_empty() && !data && !counted;
@@ -201,6 +207,25 @@ impl Interp<'_, '_, '_> {
             return true;
         }
         row.unique && row.insert
+    }
+
+    /// The read chose rows by a column's value, and the write changes that column
+    /// without asking for the value again: `WHERE status = 'pending'`, and then
+    /// `SET status = 'running' WHERE id = ?`. Two can take the same row.
+    pub(crate) fn claims(&self, read: &Event, write: &Event) -> bool {
+        let (Some(entry), Some(row)) = (read.loc.entry, &write.row) else {
+            return false;
+        };
+        let SymKind::Object(chosen) = self.cx.syms.kind(entry) else {
+            return false;
+        };
+        !row.insert
+            && write.act == Act::Write
+            && chosen.iter().any(|(column, value)| {
+                self.is_constant(*value)
+                    && row.columns.contains(column)
+                    && !row.conditions.iter().any(|c| c.0 == *column)
+            })
     }
 
     /// `ownerId` is checked where `owner_id` is a condition.

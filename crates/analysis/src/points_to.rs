@@ -329,6 +329,40 @@ impl PointsTo {
         let mut node = node;
         let mut ty = ty;
         for _ in 0..4 {
+            // A lock stands for what it protects; a class of the program with
+            // type arguments is still that class.
+            if let Some(element) = &ty.element {
+                let target =
+                    env.linkage
+                        .type_target(env.program, module, ty, env.names, env.entities);
+                match target {
+                    Some(TypeTarget::Ext(entity))
+                        if env.library.is_holder(entity, env.entities, env.names) =>
+                    {
+                        let obj = self.obj(Obj::Ext(entity));
+                        self.add(node, obj);
+                        ty = element;
+                        continue;
+                    }
+                    // `Pool<Postgres>` is a pool, not a list.
+                    Some(TypeTarget::Ext(entity))
+                        if env.names.text(env.entities.get(entity).module) != GLOBAL
+                            && env.library.knows(entity, env.entities, env.names) =>
+                    {
+                        let obj = self.obj(Obj::Ext(entity));
+                        self.add(node, obj);
+                        return;
+                    }
+                    Some(TypeTarget::Class(class)) => {
+                        for c in env.linkage.concrete(env.program, class) {
+                            let obj = self.obj(Obj::Instance(c));
+                            self.add(node, obj);
+                        }
+                        return;
+                    }
+                    _ => {}
+                }
+            }
             if let Some(element) = &ty.element {
                 let text = env.names.text(ty.name).to_owned();
                 // A reference to a thing is the thing.

@@ -327,6 +327,51 @@ pub(crate) fn class_entries(cx: &mut Context<'_, '_>) {
     }
 }
 
+/// Functions that are handlers because of what they are marked with.
+pub(crate) fn marked_entries(cx: &mut Context<'_, '_>) {
+    let program = cx.program;
+    for (f, function) in program.functions.iter().enumerate() {
+        let id = FuncId(f as u32);
+        for mark in &function.decorators {
+            let ty = toctou_core::ir::TypeRef {
+                name: *mark,
+                element: None,
+            };
+            let Some(crate::linkage::TypeTarget::Ext(e)) = cx.linkage.type_target(
+                program,
+                program.function_module[f],
+                &ty,
+                &mut cx.names,
+                &mut cx.entities,
+            ) else {
+                continue;
+            };
+            let text = cx.names.text(function.name).to_owned();
+            let shown = program.qualified_name(id);
+            for model in cx.library.marked_entries(e, &cx.entities, &cx.names) {
+                if !model.methods.is_empty() && !model.methods.contains(&text) {
+                    continue;
+                }
+                cx.entries.push(FoundEntry {
+                    kind: model.kind,
+                    name: (!model.dispatches).then(|| {
+                        if model.methods.is_empty() {
+                            text.clone()
+                        } else {
+                            shown.clone()
+                        }
+                    }),
+                    handler: id,
+                    func: id,
+                    span: function.name_span,
+                    dispatches: model.dispatches,
+                    thread: None,
+                });
+            }
+        }
+    }
+}
+
 /// Who imports whom, in both directions.
 fn module_neighbours(program: &Program) -> Vec<Vec<u32>> {
     let mut near: Vec<Vec<u32>> = vec![Vec::new(); program.modules.len()];
@@ -545,6 +590,8 @@ fn is_shared(
         }
         // What a class has for all its objects.
         SymKind::Class(_) => true,
+        // What a handler is given is its own, unless it is made for sharing.
+        SymKind::Param(_) => cx.is_behind_holder(w.loc.key, root.handler),
         _ => false,
     }
 }

@@ -41,8 +41,12 @@ impl Interp<'_, '_, '_> {
                 (text, holes, params, true)
             }
         };
-        // Text that is only prepared here is run where the result is used.
-        if !prepared && self.receivers.contains(&view.dst) && !self.is_promise_chain(view.dst) {
+        // Text that is only prepared here, without parameters, is run where the result is used.
+        if !prepared
+            && view.args.len() < 2
+            && self.receivers.contains(&view.dst)
+            && !self.is_promise_chain(view.dst)
+        {
             return Some(fallback);
         }
         let read = self.sql_text(&text, &holes, params, view.dst, false, false);
@@ -595,6 +599,10 @@ impl Interp<'_, '_, '_> {
         let has = |list: &[Name]| steps.iter().any(|(n, _)| list.contains(n));
         let mut read = None;
         for effect in &rule.effects {
+            if effect.effect.r#do == toctou_models::Do::Sql {
+                read = self.chain_sql(effect, &steps, start, view.dst).or(read);
+                continue;
+            }
             let Some(table) = effect
                 .key
                 .as_ref()
@@ -636,6 +644,36 @@ impl Interp<'_, '_, '_> {
             self.add_deps(fallback, &Deps::event(read));
         }
         Some(fallback)
+    }
+
+    /// A text at the start of a chain, with the arguments of one of its steps as parameters.
+    fn chain_sql(
+        &mut self,
+        effect: &EffectRule,
+        steps: &[(Name, Sym)],
+        start: Sym,
+        dst: Var,
+    ) -> Option<u32> {
+        let text = effect.sql.as_ref()?;
+        let text = self.step_place(text, steps, start)?;
+        let (text, holes) = self.text_of(text)?;
+        let params = match effect.params.as_ref().map(|p| &p.base) {
+            Some(PlaceBase::Step(name, i)) => {
+                let mut values: Vec<Sym> = Vec::new();
+                for (step, call) in steps {
+                    if self.cx.names.text(*step) == name
+                        && let SymKind::Call(call) = self.cx.syms.kind(*call)
+                        && let Some(value) = call.args.get(*i)
+                    {
+                        values.push(*value);
+                    }
+                }
+                Some(self.cx.syms.make(SymKind::Array(values.into())))
+            }
+            _ => None,
+        };
+        let serializable = effect.effect.serializable;
+        self.sql_text(&text, &holes, params, dst, serializable, false)
     }
 
     fn finish_chain_event(

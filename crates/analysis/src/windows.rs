@@ -182,6 +182,12 @@ impl Interp<'_, '_, '_> {
         if r == w || (read.call.is_some() && read.call == write.call) {
             return None;
         }
+        if self.guarded
+            && write.loc.kind == ResourceKind::Memory
+            && !self.cx.is_behind_holder(write.loc.key, self.id)
+        {
+            return None;
+        }
         let temp = read.act == Act::Write;
         let tested = write.ctrl.has_event(r as u32)
             || write
@@ -229,7 +235,7 @@ impl Interp<'_, '_, '_> {
             // Only the choice of the place depends on it: a listing, then a name made from it.
             if keyed && !data && checked.is_empty() && !path_check {
                 let controls = write.ctrl.events().any(|(e, _)| e as usize == r);
-                if !controls && read.act != Act::List {
+                if !controls && read.act != Act::List && !self.claims(read, write) {
                     return None;
                 }
             }

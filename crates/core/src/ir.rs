@@ -491,6 +491,10 @@ pub enum Dispatch {
     /// run between any two instructions. Does a handler that is not
     /// asynchronous have a thread of its own? `None`: that is not known.
     Threads { handlers: Option<bool> },
+    /// Between any two instructions, but the compiler lets nobody change what is
+    /// shared except through a type made for it: a lock, an atomic, a concurrent
+    /// map. Everything else belongs to whoever holds it.
+    Guarded,
 }
 
 /// All modules of one scan, linked: ids and names are global.

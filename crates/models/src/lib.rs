@@ -11,11 +11,11 @@ mod schema;
 pub mod sql;
 
 pub use load::{
-    CallModelRef, ChainModelRef, ClassEntryModelRef, EntryModelRef, LoadError, ModelRef, Models,
-    TypeName, builtin_sources,
+    CallModelRef, ChainModelRef, ClassEntryModelRef, EntryModelRef, LoadError, MarkedEntryModelRef,
+    ModelRef, Models, TypeName, builtin_sources,
 };
 pub use place::{PlaceBase, PlaceError, PlaceExpr};
 pub use schema::{
     CallModel, Callback, CallbackTime, ChainModel, ClassEntryModel, Cost, Do, Effect, EntryModel,
-    Library, LockScope, Mode, Param, Place, ResultModel, When,
+    Library, LockScope, MarkedEntryModel, Mode, Param, Place, ResultModel, When,
 };

@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::schema::{CallModel, ChainModel, ClassEntryModel, EntryModel, Library};
+use crate::schema::{
+    CallModel, ChainModel, ClassEntryModel, EntryModel, Library, MarkedEntryModel,
+};
 
 mod builtin;
 mod check;
@@ -39,6 +41,7 @@ pub type CallModelRef = ModelRef<CallModel>;
 pub type ChainModelRef = ModelRef<ChainModel>;
 pub type EntryModelRef = ModelRef<EntryModel>;
 pub type ClassEntryModelRef = ModelRef<ClassEntryModel>;
+pub type MarkedEntryModelRef = ModelRef<MarkedEntryModel>;
 
 impl<T> Clone for ModelRef<T> {
     fn clone(&self) -> Self {
@@ -94,6 +97,8 @@ struct ModuleTable {
     calls: Table<CallModel>,
     entries: Table<EntryModel>,
     classes: Table<ClassEntryModel>,
+    marked: Table<MarkedEntryModel>,
+    holders: FxHashSet<Arc<str>>,
     aliases: FxHashMap<Arc<str>, TypeName>,
     /// Every name above, and everything that such a name is below of.
     paths: FxHashSet<Arc<str>>,
@@ -243,6 +248,21 @@ impl Models {
             .unwrap_or_default()
     }
 
+    /// Handlers by what they are marked with.
+    pub fn marked_entries(&self, module: &str, path: &str) -> &[MarkedEntryModelRef] {
+        self.modules
+            .get(module)
+            .and_then(|table| table.marked.get(plain_path(path)))
+            .unwrap_or_default()
+    }
+
+    /// Can shared memory be changed through this type?
+    pub fn is_holder(&self, module: &str, path: &str) -> bool {
+        self.modules
+            .get(module)
+            .is_some_and(|table| table.holders.contains(plain_path(path)))
+    }
+
     /// Builder chains. The first that matches is meant; longer ones stand first.
     pub fn chains(&self) -> &[ChainModelRef] {
         &self.chains
@@ -302,6 +322,12 @@ impl Models {
             .map(|m| plain_ref(&id, m))
             .collect();
 
+        let marked: Vec<_> = source
+            .marked_entry
+            .iter()
+            .map(|m| plain_ref(&id, m))
+            .collect();
+
         // Names of this source: a second model of one name is a variant, but
         // the same name from another source (a parent) does not add to it.
         let mut now = FxHashSet::default();
@@ -340,6 +366,19 @@ impl Models {
                     table.note(&path);
                     table.classes.put(path, model, now.insert(key));
                 }
+            }
+            for model in &marked {
+                for name in &model.names {
+                    let path = prefixed(prefix, name);
+                    let key = ("marked", module.to_owned(), path.clone());
+                    if seen.done.contains(&key) {
+                        continue;
+                    }
+                    table.marked.put(path, model, now.insert(key));
+                }
+            }
+            for name in &source.holders {
+                table.holders.insert(prefixed(prefix, name).into());
             }
             for (name, ty) in &source.aliases {
                 let path = prefixed(prefix, name);

@@ -91,6 +91,14 @@ pub struct Library {
     /// Classes whose subclasses are handlers.
     #[serde(default)]
     pub class_entry: Vec<ClassEntryModel>,
+    /// Functions that are handlers because of a decorator, attribute or trait.
+    #[serde(default)]
+    pub marked_entry: Vec<MarkedEntryModel>,
+    /// Types through which shared memory can be changed: locks, atomics,
+    /// concurrent maps. What they hold can be reached as if it were they:
+    /// a `Mutex<Store>` has the methods and fields of `Store`.
+    #[serde(default)]
+    pub holders: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -408,7 +416,10 @@ pub enum Param {
 #[serde(untagged)]
 pub enum ResultModel {
     /// `"read"`: what the effect read. `"fresh"`: another value at every call
-    /// (uuid, temp path, time). `"join"`: path parts joined. `"recv"`: the receiver.
+    /// (uuid, temp path, time). `"join"`: path parts joined. `"below"`: the same, with the
+    /// receiver as first part. `"recv"`: the receiver; of a call that takes a lock it is the
+    /// guard, and stands for what the lock protects. `"copy"`: a copy of the receiver.
+    /// `"returned"`: what the callback gave back.
     /// `"element"`: one element of the receiver. `"array"`: the arguments' or
     /// argument's elements, as an array. `"none"`: depends on nothing. `"argN"`: that argument.
     /// `"made"`: known by what it was made with, two of the same arguments are one.
@@ -486,4 +497,19 @@ pub struct ClassEntryModel {
     /// The field that holds what the client calls it by.
     #[serde(default)]
     pub name_field: Option<String>,
+}
+
+/// A decorator, attribute or trait of the library that makes a function of the program a handler.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct MarkedEntryModel {
+    /// By path below the module: `tool`, `ServerHandler`.
+    pub names: Vec<String>,
+    pub kind: EntryKind,
+    /// Only functions of these names: of a trait, those that clients reach.
+    #[serde(default)]
+    pub methods: Vec<String>,
+    /// One handler serves all tools; the name is tested inside.
+    #[serde(default)]
+    pub dispatches: bool,
 }

@@ -184,7 +184,9 @@ impl Walk<'_> {
                 let name = entry.file_name().to_string_lossy();
                 let is_vendored = entry.depth() > 0
                     && entry.file_type().is_some_and(|kind| kind.is_dir())
-                    && roles::VENDORED.contains(&&*name);
+                    && (roles::VENDORED.contains(&&*name)
+                        // What cargo builds; the tag tells it from a folder of sources.
+                        || name == "target" && entry.path().join("CACHEDIR.TAG").is_file());
                 if is_vendored && let Ok(mut seen) = seen.lock() {
                     seen.push(entry.path().to_owned());
                 }

@@ -7,6 +7,7 @@ pub(crate) static FRONTENDS: &[Frontend] = &[
     toctou_frontend_typescript::FRONTEND,
     toctou_frontend_python::FRONTEND,
     toctou_frontend_go::FRONTEND,
+    toctou_frontend_rust::FRONTEND,
 ];
 
 /// The front end that lowers a file of this name, as an index into [`FRONTENDS`].

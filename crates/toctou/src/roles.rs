@@ -42,7 +42,9 @@ pub(crate) fn role(path: &str) -> FileRole {
         || name.contains(".spec.")
         || (name.ends_with(".py")
             && (name.starts_with("test_") || name.ends_with("_test.py") || name == "conftest.py"));
-    if test_name || within(TESTS) {
+    if name == "build.rs" {
+        FileRole::Script
+    } else if test_name || within(TESTS) {
         FileRole::Test
     } else if within(EXAMPLES) {
         FileRole::Example
@@ -82,10 +84,14 @@ fn split(path: &str) -> (Vec<&str>, &str) {
     (parts, name)
 }
 
-/// Languages that toctou will know one day: said, not silently passed over.
+/// Languages that MCP servers are written in and toctou does not know: said, not silently passed over.
 pub(crate) fn unsupported_language(extension: &str) -> Option<&'static str> {
     match extension {
-        "rs" => Some("Rust"),
+        "java" => Some("Java"),
+        "kt" => Some("Kotlin"),
+        "cs" => Some("C#"),
+        "rb" => Some("Ruby"),
+        "php" => Some("PHP"),
         _ => None,
     }
 }

@@ -100,6 +100,11 @@ const MAX_ACCESSES: usize = 400;
 const MAX_CALLS: usize = 400;
 
 impl Interp<'_, '_, '_> {
+    /// Can plain accesses meet? Not where the compiler sees to it that they do not.
+    fn is_racy(&self) -> bool {
+        self.anywhere && !self.guarded
+    }
+
     pub(crate) fn owner_of(&self, sym: Sym) -> Owner {
         match *self.cx.syms.kind(self.cx.syms.root(sym)) {
             SymKind::This => Owner::This,
@@ -204,7 +209,7 @@ impl Interp<'_, '_, '_> {
 
     /// `obj.field` is read or set.
     pub(crate) fn field_access(&mut self, obj: Var, base: Sym, field: Name, write: bool) {
-        if !self.anywhere {
+        if !self.is_racy() {
             return;
         }
         let owner = self.owner_of(base);
@@ -232,7 +237,7 @@ impl Interp<'_, '_, '_> {
 
     /// An entry of a map or slice is read or set.
     pub(crate) fn content_access(&mut self, base: Sym, write: bool) {
-        if !self.anywhere {
+        if !self.is_racy() {
             return;
         }
         let owner = self.owner_of(base);
@@ -268,7 +273,7 @@ impl Interp<'_, '_, '_> {
 
     pub(crate) fn variable_access(&mut self, cell: Cell, write: bool) {
         let small = self.function.blocks.len() < 256;
-        if self.anywhere
+        if self.is_racy()
             && write
             && cell.owner == self.id
             && self.cfg.has_loop
@@ -276,7 +281,7 @@ impl Interp<'_, '_, '_> {
         {
             self.cx.looped_cells.insert(cell);
         }
-        if self.anywhere && (self.cx.is_module_cell(cell) || cell.owner != self.id) {
+        if self.is_racy() && (self.cx.is_module_cell(cell) || cell.owner != self.id) {
             let key = self.cx.syms.make(SymKind::VarLoc(cell));
             self.push_access(
                 Spot::Variable(cell),
@@ -304,7 +309,7 @@ impl Interp<'_, '_, '_> {
     }
 
     pub(crate) fn note_call(&mut self, callee: FuncId, entry: &crate::calls::Entry) {
-        if !self.anywhere || self.plain.calls.len() >= MAX_CALLS {
+        if !self.is_racy() || self.plain.calls.len() >= MAX_CALLS {
             return;
         }
         let lexical = self.cx.program.function(callee).kind == toctou_core::ir::FuncKind::Arrow;
@@ -331,7 +336,7 @@ impl Interp<'_, '_, '_> {
     }
 
     pub(crate) fn life(&mut self, effect: &EffectRule, view: &CallView<'_>) {
-        if !self.anywhere || self.plain.life.len() >= MAX_CALLS {
+        if !self.is_racy() || self.plain.life.len() >= MAX_CALLS {
             return;
         }
         let key = match &effect.key {
@@ -403,7 +408,7 @@ impl Interp<'_, '_, '_> {
     /// What is held at each access and call, once that is known.
     pub(crate) fn settle_accesses(&mut self, held: &Held) {
         let mut plain = std::mem::take(&mut self.plain);
-        if self.anywhere {
+        if self.is_racy() {
             self.collect_flags(&mut plain);
         }
         let locks: Vec<Option<HeldLock>> = if held.any {

@@ -38,6 +38,12 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 }
                 let site = sym::through(sym::site(self.id, 0xff_ffff), salt);
                 let joined = self.cx.syms.unknown(site);
+                let options = self.alternatives.entry(joined).or_default();
+                for &s in many {
+                    if s != joined && options.len() < 4 && !options.contains(&s) {
+                        options.push(s);
+                    }
+                }
                 let mut deps = Deps::default();
                 for &s in many {
                     if s != joined {

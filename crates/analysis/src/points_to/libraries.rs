@@ -80,7 +80,7 @@ impl PointsTo {
             self.instance(env, dst, ty);
         }
         match rule.result {
-            ResultRule::Recv => {
+            ResultRule::Recv | ResultRule::Copy => {
                 if let Some(node) = recv_node {
                     self.copy(node, dst);
                 }
@@ -120,6 +120,8 @@ impl PointsTo {
             | ResultRule::Fresh
             | ResultRule::Join
             | ResultRule::Made
+            | ResultRule::Below
+            | ResultRule::Returned
             | ResultRule::None => {}
         }
         for e in &rule.effects {

@@ -95,6 +95,62 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/python/web.toml"),
     ),
     (
+        "rust/dashmap.toml",
+        include_str!("../../libraries/rust/dashmap.toml"),
+    ),
+    (
+        "rust/file-locks.toml",
+        include_str!("../../libraries/rust/file-locks.toml"),
+    ),
+    (
+        "rust/http-servers.toml",
+        include_str!("../../libraries/rust/http-servers.toml"),
+    ),
+    (
+        "rust/mcp-sdk.toml",
+        include_str!("../../libraries/rust/mcp-sdk.toml"),
+    ),
+    (
+        "rust/mcp.toml",
+        include_str!("../../libraries/rust/mcp.toml"),
+    ),
+    (
+        "rust/outside.toml",
+        include_str!("../../libraries/rust/outside.toml"),
+    ),
+    (
+        "rust/rusqlite.toml",
+        include_str!("../../libraries/rust/rusqlite.toml"),
+    ),
+    (
+        "rust/serde.toml",
+        include_str!("../../libraries/rust/serde.toml"),
+    ),
+    (
+        "rust/sqlx.toml",
+        include_str!("../../libraries/rust/sqlx.toml"),
+    ),
+    (
+        "rust/std-fs.toml",
+        include_str!("../../libraries/rust/std-fs.toml"),
+    ),
+    (
+        "rust/std-path.toml",
+        include_str!("../../libraries/rust/std-path.toml"),
+    ),
+    (
+        "rust/std-sync.toml",
+        include_str!("../../libraries/rust/std-sync.toml"),
+    ),
+    (
+        "rust/tempfile.toml",
+        include_str!("../../libraries/rust/tempfile.toml"),
+    ),
+    (
+        "rust/values.toml",
+        include_str!("../../libraries/rust/values.toml"),
+    ),
+    (
         "typescript/async-lock.toml",
         include_str!("../../libraries/typescript/async-lock.toml"),
     ),

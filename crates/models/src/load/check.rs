@@ -142,8 +142,10 @@ fn names(list: &[String], what: Names) -> Checked {
     Ok(())
 }
 
-/// `a.b`, `T#m`, `T#a.m`, `T#*.m`, `T#()`
+/// `a.b`, `T#m`, `T#a.m`, `T#*.m`, `T#()`, `macro!`
 fn path(name: &str) -> Checked {
+    // A macro is a function whose name ends in `!`.
+    let name = name.strip_suffix('!').unwrap_or(name);
     let bad = || {
         problem(
             name,
@@ -222,7 +224,17 @@ fn call(model: &CallModel, what: Names) -> Checked {
     if let Some(ResultModel::Word(word)) = &model.result {
         let known = matches!(
             word.as_str(),
-            "read" | "fresh" | "join" | "recv" | "element" | "array" | "none" | "made"
+            "read"
+                | "fresh"
+                | "join"
+                | "below"
+                | "copy"
+                | "returned"
+                | "recv"
+                | "element"
+                | "array"
+                | "none"
+                | "made"
         ) || word
             .strip_prefix("arg")
             .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));

@@ -39,10 +39,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     );
     // That something is there, asked and acted on in one go by one process: it
     // takes a second process in the same instant, and costs a duplicate.
-    let only_there = !w.in_process && w.checked.is_empty();
+    let only_there = !w.in_process && w.checked.is_empty() && !claims(case);
     let verdict = if only_there {
         verdict.persona(Persona::Pedantic)
-    } else if changes_what_was_checked(case) || case.inserts() || case.deletes() {
+    } else if claims(case) || changes_what_was_checked(case) || case.inserts() || case.deletes() {
         verdict
     } else {
         verdict.persona(Persona::Pedantic)
@@ -73,6 +73,14 @@ fn changes_what_was_checked(case: &Case<'_>) -> bool {
     let Some(row) = &w.write_row else { return true };
     row.columns.is_empty()
         || w.checked.iter().any(|c| row.columns.iter().any(|o| plain(o) == plain(c)))
+}
+
+/// The read chose by a column that the write changes without asking for it again.
+fn claims(case: &Case<'_>) -> bool {
+    let (Some(read), Some(write)) = (&case.w.read_row, &case.w.write_row) else { return false };
+    !write.insert
+        && !case.deletes()
+        && read.conditions.iter().any(|c| write.columns.contains(c) && !write.conditions.contains(c))
 }
 
 fn plain(name: &str) -> String {

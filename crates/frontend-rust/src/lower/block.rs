@@ -1,0 +1,277 @@
+//! Blocks and statements, and what the last expression of a function gives back.
+
+use syn::{Block, Expr, Local as Let, Stmt};
+use toctou_core::Span;
+use toctou_core::ir::{Op, Term, Var};
+
+use super::guards::guard_call;
+use super::pattern::bare;
+use super::{Fails, Lower, MAX_DEPTH};
+
+impl Lower<'_> {
+    /// A block whose value is used.
+    pub(super) fn block_value(&mut self, block: &Block) -> Var {
+        let at = self.places.token(block.brace_token.span.close());
+        self.push_scope();
+        let value = self.statements(block);
+        let value = match value {
+            Some(value) => value,
+            None => self.null(at),
+        };
+        self.pop_scope(at, Some(value));
+        value
+    }
+
+    /// A block whose value is what the function gives back.
+    pub(super) fn block_tail(&mut self, block: &Block) {
+        let at = self.places.token(block.brace_token.span.close());
+        self.push_scope();
+        self.block_items(&block.stmts);
+        let (last, before) = match block.stmts.split_last() {
+            Some((Stmt::Expr(e, None), before)) => (Some(e), before),
+            Some((Stmt::Macro(m), before)) if m.semi_token.is_none() => {
+                self.each(before);
+                if self.reachable() {
+                    self.push_scope();
+                    let value = self.macro_value(&m.mac);
+                    self.return_value(Some(value), at);
+                    self.f.scopes.pop();
+                }
+                self.f.scopes.pop();
+                return;
+            }
+            _ => (None, block.stmts.as_slice()),
+        };
+        self.each(before);
+        if self.reachable() {
+            match last {
+                Some(e) => self.tail(e),
+                None => self.return_value(None, at),
+            }
+        }
+        self.f.scopes.pop();
+    }
+
+    /// An expression whose value is what the function gives back: `if` and
+    /// `match` give back in each of their branches.
+    pub(super) fn tail(&mut self, e: &Expr) {
+        let at = self.places.expr(e);
+        if self.depth >= MAX_DEPTH {
+            let value = self.too_deep(at);
+            self.return_value(Some(value), at);
+            return;
+        }
+        self.depth += 1;
+        match e {
+            Expr::Paren(x) => self.tail(&x.expr),
+            Expr::Block(x) if x.label.is_none() => self.block_tail(&x.block),
+            Expr::Unsafe(x) => self.block_tail(&x.block),
+            Expr::If(x) if x.else_branch.is_some() => self.if_expr(x, true, None),
+            Expr::Match(x) => self.match_expr(x, true, None),
+            Expr::Return(x) => self.return_expr(x.expr.as_deref(), at),
+            _ => self.return_expr(Some(e), at),
+        }
+        self.depth -= 1;
+    }
+
+    pub(super) fn return_expr(&mut self, e: Option<&Expr>, at: Span) {
+        let Some(e) = e else {
+            self.return_value(None, at);
+            return;
+        };
+        if let Some(error) = error_value(e) {
+            self.push_scope();
+            let value = self.expr(error);
+            self.drop_to(0, at, None);
+            self.f.scopes.pop();
+            self.end(at, Term::Throw(value));
+            return;
+        }
+        self.push_scope();
+        let value = self.expr(e);
+        let kept = if guard_call(e).is_some() {
+            self.f.scopes.last().and_then(|s| s.guards.last().copied())
+        } else {
+            None
+        };
+        let guards: Vec<Var> = self.f.scopes.pop().map(|s| s.guards).unwrap_or_default();
+        self.drop_all(&guards, at, kept);
+        self.return_value(Some(value), at);
+    }
+
+    pub(super) fn return_value(&mut self, value: Option<Var>, at: Span) {
+        self.drop_to(0, at, value);
+        self.end(at, Term::Return(value));
+    }
+
+    /// Leaves the function because there is nothing to go on with.
+    pub(super) fn give_up(&mut self, at: Span, value: Var) {
+        self.drop_to(0, at, None);
+        match self.f.fails {
+            Fails::Throw => self.end(at, Term::Throw(value)),
+            Fails::Null => {
+                let null = self.null(at);
+                self.end(at, Term::Return(Some(null)));
+            }
+        }
+    }
+
+    fn each(&mut self, stmts: &[Stmt]) {
+        for stmt in stmts {
+            if !self.reachable() {
+                return;
+            }
+            self.statement(stmt);
+        }
+    }
+
+    fn statements(&mut self, block: &Block) -> Option<Var> {
+        self.block_items(&block.stmts);
+        let (last, before) = match block.stmts.split_last() {
+            Some((Stmt::Expr(e, None), before)) => (Some(e), before),
+            Some((Stmt::Macro(m), before)) if m.semi_token.is_none() => {
+                self.each(before);
+                return self.reachable().then(|| self.macro_value(&m.mac));
+            }
+            _ => (None, block.stmts.as_slice()),
+        };
+        self.each(before);
+        let e = last?;
+        if !self.reachable() {
+            return None;
+        }
+        let at = self.places.expr(e);
+        self.push_scope();
+        let value = self.expr(e);
+        self.pop_scope(at, Some(value));
+        Some(value)
+    }
+
+    fn statement(&mut self, stmt: &Stmt) {
+        let at = self.places.stmt(stmt);
+        if self.depth >= MAX_DEPTH {
+            self.too_deep(at);
+            return;
+        }
+        self.depth += 1;
+        match stmt {
+            Stmt::Local(l) => self.let_statement(l, at),
+            Stmt::Expr(e, _) => {
+                self.push_scope();
+                self.effect(e);
+                self.pop_scope(at, None);
+            }
+            Stmt::Macro(m) => {
+                self.push_scope();
+                self.macro_value(&m.mac);
+                self.pop_scope(at, None);
+            }
+            Stmt::Item(_) => {}
+        }
+        self.depth -= 1;
+    }
+
+    /// An expression whose value nobody uses.
+    pub(super) fn effect(&mut self, e: &Expr) {
+        match e {
+            Expr::If(x) => self.if_expr(x, false, None),
+            Expr::Match(x) => self.match_expr(x, false, None),
+            Expr::Block(x) if x.label.is_none() => {
+                self.block_value(&x.block);
+            }
+            _ => {
+                self.expr(e);
+            }
+        }
+    }
+
+    fn let_statement(&mut self, l: &Let, at: Span) {
+        let Some(init) = &l.init else {
+            // `let x;` is set later.
+            let (pat, ty) = match &l.pat {
+                syn::Pat::Type(p) => (&*p.pat, self.type_ref(&p.ty)),
+                other => (other, None),
+            };
+            if let Some(ident) = super::function::simple(pat) {
+                let var = self.declare_local(at, &ident, None, true);
+                if let Some(info) = self.f.vars.get_mut(var.0 as usize) {
+                    info.ty = ty;
+                }
+            }
+            return;
+        };
+        self.push_scope();
+        let value = self.expr(&init.expr);
+        let mut guards = self.f.scopes.pop().map(|s| s.guards).unwrap_or_default();
+        // What the initialiser gives is the variable's: the rest goes now.
+        let is_guard = guard_call(&init.expr).is_some();
+        let kept = if is_guard { guards.pop() } else { None };
+        self.drop_all(&guards, at, None);
+        if let Some(kept) = kept {
+            self.drop_later(kept);
+        }
+        match &init.diverge {
+            Some((_, otherwise)) => {
+                let fail = self.block();
+                self.matches(&l.pat, value, at, Some(fail));
+                let resume = self.f.current.take();
+                self.start(fail);
+                self.effect(otherwise);
+                if self.reachable() {
+                    let nothing = self.null(at);
+                    self.end(at, Term::Throw(nothing));
+                }
+                self.f.current = resume;
+            }
+            None => self.bind(&l.pat, value, at),
+        }
+        self.note_local(&l.pat, &init.expr, is_guard);
+    }
+
+    /// What the initialiser says about the variable: its type, that it is a guard.
+    fn note_local(&mut self, pat: &syn::Pat, init: &Expr, is_guard: bool) {
+        let inner = match pat {
+            syn::Pat::Type(p) => &*p.pat,
+            other => other,
+        };
+        let Some(ident) = super::function::simple(inner) else {
+            return;
+        };
+        let name = self.names.intern(&ident);
+        let ty = self.type_of_value(init);
+        let Some((0, local)) = self.local(name) else {
+            return;
+        };
+        if let Some(info) = self.f.vars.get_mut(local.var.0 as usize)
+            && info.ty.is_none()
+        {
+            info.ty = ty;
+        }
+        let taken = !is_guard && self.comes_from_guard(init);
+        if (is_guard || taken)
+            && let Some(scope) = self.f.scopes.last_mut()
+            && let Some(local) = scope.locals.iter_mut().rev().find(|l| l.name == name)
+        {
+            local.guard = is_guard;
+            local.taken = taken;
+        }
+    }
+
+    /// `drop(x)`: the value ends here.
+    pub(super) fn drop_value(&mut self, at: Span, e: &Expr) -> Var {
+        let value = self.expr(bare(e));
+        self.emit(at, Op::Exit { resource: value });
+        self.null(at)
+    }
+}
+
+/// `Err(e)`: the error that is given back.
+fn error_value(e: &Expr) -> Option<&Expr> {
+    let Expr::Call(call) = bare(e) else {
+        return None;
+    };
+    let Expr::Path(p) = &*call.func else {
+        return None;
+    };
+    (p.path.segments.last()?.ident == "Err").then(|| call.args.first())?
+}

@@ -1,0 +1,181 @@
+//! Values that hold something until they are dropped.
+//!
+//! Which calls take a lock is said by models, not here. Here is only which
+//! values are worth a drop: those made by a call whose name speaks of locking,
+//! reading, writing, borrowing, entering or beginning. For all others nothing
+//! happens at the end of their scope that anybody would ask about.
+
+use syn::Expr;
+use toctou_core::Span;
+use toctou_core::ir::{Op, Var};
+
+use super::Lower;
+
+const SPEAK: &[&str] = &[
+    "lock",
+    "read",
+    "write",
+    "acquire",
+    "borrow",
+    "begin",
+    "transaction",
+    "guard",
+    "permit",
+    "enter",
+];
+
+/// More than this in one function and the rest are not dropped.
+const MAX_GUARDS: usize = 64;
+
+pub(super) fn may_hold(name: &str) -> bool {
+    // `read_to_string` and `write_all` move bytes.
+    let first = name.split('_').next().unwrap_or(name);
+    if matches!(first, "read" | "write") {
+        return matches!(
+            name,
+            "read" | "write" | "read_owned" | "write_owned" | "read_arc" | "write_arc"
+        );
+    }
+    SPEAK.iter().any(|word| name.contains(word))
+}
+
+/// `x.lock().await`, `x.lock().unwrap()`, `x.begin().await?`: the call itself,
+/// without what only unwraps its result.
+pub(super) fn guard_call(e: &Expr) -> Option<&Expr> {
+    let mut e = e;
+    for _ in 0..16 {
+        e = match e {
+            Expr::Await(x) => &x.base,
+            Expr::Try(x) => &x.expr,
+            Expr::Paren(x) => &x.expr,
+            Expr::Group(x) => &x.expr,
+            Expr::Reference(x) => &x.expr,
+            Expr::MethodCall(x) => {
+                let name = x.method.to_string();
+                match name.as_str() {
+                    "unwrap" | "expect" | "unwrap_or_else" | "map_err" | "context"
+                    | "with_context" | "ok" | "into_inner" | "unwrap_or_default"
+                    | "inspect_err" => &x.receiver,
+                    name if may_hold(name) && takes_nothing(x) => return Some(e),
+                    _ => return None,
+                }
+            }
+            Expr::Call(x) => {
+                let Expr::Path(p) = &*x.func else { return None };
+                let last = p.path.segments.last()?.ident.to_string();
+                return may_hold(&last).then_some(e);
+            }
+            _ => return None,
+        };
+    }
+    None
+}
+
+/// Locks of this kind have no arguments; `stream.read(&mut buf)` is another thing.
+fn takes_nothing(x: &syn::ExprMethodCall) -> bool {
+    let name = x.method.to_string();
+    !matches!(name.as_str(), "read" | "write" | "lock" | "borrow") || x.args.is_empty()
+}
+
+pub(super) fn is_guard_method(x: &syn::ExprMethodCall) -> bool {
+    may_hold(&x.method.to_string()) && takes_nothing(x)
+}
+
+impl Lower<'_> {
+    /// A value that is dropped at the end of the innermost scope.
+    pub(super) fn drop_later(&mut self, value: Var) {
+        let held: usize = self.f.scopes.iter().map(|s| s.guards.len()).sum();
+        if held < MAX_GUARDS
+            && let Some(scope) = self.f.scopes.last_mut()
+        {
+            scope.guards.push(value);
+        }
+    }
+
+    pub(super) fn push_scope(&mut self) {
+        self.f.scopes.push(super::Scope::default());
+    }
+
+    /// Leaves a scope in the ordinary way: what it holds is dropped, last first.
+    pub(super) fn pop_scope(&mut self, at: Span, moved: Option<Var>) {
+        if let Some(scope) = self.f.scopes.pop() {
+            self.drop_all(&scope.guards, at, moved);
+        }
+    }
+
+    pub(super) fn drop_all(&mut self, guards: &[Var], at: Span, moved: Option<Var>) {
+        for &guard in guards.iter().rev() {
+            if Some(guard) != moved {
+                self.emit(at, Op::Exit { resource: guard });
+            }
+        }
+    }
+
+    /// What a jump out of all scopes but the outermost `keep` drops.
+    pub(super) fn drop_to(&mut self, keep: usize, at: Span, moved: Option<Var>) {
+        let guards: Vec<Var> = self
+            .f
+            .scopes
+            .iter()
+            .skip(keep)
+            .flat_map(|s| s.guards.iter().copied())
+            .collect();
+        self.drop_all(&guards, at, moved);
+    }
+
+    /// Is this a guard, so that `*e` is what it protects?
+    pub(super) fn is_guard(&mut self, e: &Expr) -> bool {
+        match e {
+            Expr::Paren(x) => self.is_guard(&x.expr),
+            Expr::Reference(x) => self.is_guard(&x.expr),
+            Expr::Unary(x) if matches!(x.op, syn::UnOp::Deref(_)) => false,
+            Expr::Path(x) => {
+                let Some(ident) = x.path.get_ident() else {
+                    return false;
+                };
+                let name = self.names.intern(&ident.to_string());
+                self.local(name).is_some_and(|(_, local)| local.guard)
+            }
+            _ => guard_call(e).is_some(),
+        }
+    }
+
+    /// Does a value come out of what a guard protects?
+    pub(super) fn comes_from_guard(&mut self, e: &Expr) -> bool {
+        let mut e = e;
+        for _ in 0..32 {
+            if guard_call(e).is_some() {
+                return true;
+            }
+            e = match e {
+                Expr::Await(x) => &x.base,
+                Expr::Try(x) => &x.expr,
+                Expr::Paren(x) => &x.expr,
+                Expr::Reference(x) => &x.expr,
+                Expr::Unary(x) => &x.expr,
+                Expr::Field(x) => &x.base,
+                Expr::Index(x) => &x.expr,
+                Expr::MethodCall(x) => &x.receiver,
+                Expr::Path(x) => {
+                    let Some(ident) = x.path.get_ident() else {
+                        return false;
+                    };
+                    let name = self.names.intern(&ident.to_string());
+                    return self.local(name).is_some_and(|(_, l)| l.guard || l.taken);
+                }
+                _ => return false,
+            };
+        }
+        false
+    }
+
+    /// What a guard protects, as a whole.
+    pub(super) fn content(&mut self, at: Span, guard: Var) -> Var {
+        let field = self.names.intern("*");
+        self.op(at, |dst| Op::GetField {
+            dst,
+            obj: guard,
+            field,
+        })
+    }
+}
