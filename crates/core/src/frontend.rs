@@ -17,7 +17,7 @@ pub type Resolve =
 pub struct Frontend {
     /// As in the `languages` of a model.
     pub id: &'static str,
-    /// For people: `TypeScript or JavaScript`.
+    /// For people, as part of a list: `TypeScript, JavaScript`.
     pub label: &'static str,
     /// Is a file of this name lowered here?
     pub is_source: fn(name: &str) -> bool,

@@ -20,7 +20,7 @@ pub use resolve::{ResolveStats, resolve};
 /// TypeScript and JavaScript.
 pub const FRONTEND: Frontend = Frontend {
     id: "typescript",
-    label: "TypeScript or JavaScript",
+    label: "TypeScript, JavaScript",
     is_source,
     is_manifest,
     is_package: |name| name == "package.json",

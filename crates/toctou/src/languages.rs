@@ -23,8 +23,11 @@ pub(crate) fn is_manifest(name: &str) -> bool {
         .any(|frontend| (frontend.is_manifest)(name))
 }
 
-/// `TypeScript or JavaScript, Python or Go`
+/// `TypeScript, JavaScript, Python, Go or Rust`
 pub(crate) fn labels() -> String {
     let labels: Vec<&str> = FRONTENDS.iter().map(|frontend| frontend.label).collect();
-    labels.join(", ")
+    match labels.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => labels.concat(),
+    }
 }

@@ -196,14 +196,14 @@ fn no_such_path() {
 
 #[test]
 fn nothing_to_analyse() {
-    let project = Project::new(&[("README.md", "hello"), ("server.rs", "fn main() {}")]);
+    let project = Project::new(&[("README.md", "hello"), ("Server.java", "class Server {}")]);
     assert_snapshot!(project.run("scan").seen(), @r"
     exit 3
     --- stdout
 
     --- stderr
     error: nothing to analyse
-      no TypeScript or JavaScript, Python source in [FOLDER]; there is Rust, which toctou does not know yet
+      no TypeScript, JavaScript, Python, Go or Rust source in [FOLDER]; there is Java, which toctou does not know yet
     hint: give the folder that holds the server's source
     ");
 }

@@ -52,7 +52,7 @@ fn leaves_out_what_others_wrote_or_a_tool_made() {
         ".hidden/a.ts",
         "package.json",
         "venv/lib/x.py",
-        "server.rs",
+        "Server.java",
     ]);
     let found = tree.scan(&[""]);
     assert_eq!(names(&found), ["src/a.ts", "src/b.ts"]);
@@ -67,7 +67,7 @@ fn leaves_out_what_others_wrote_or_a_tool_made() {
     );
     assert_eq!(found.skipped_files, 5);
     assert_eq!(found.manifests.len(), 1);
-    assert_eq!(found.other_languages.get("Rust"), Some(&1));
+    assert_eq!(found.other_languages.get("Java"), Some(&1));
 }
 
 #[test]
