@@ -125,8 +125,8 @@ fn coverage() -> String {
         ("rs", "Rust"),
     ];
     let mut out = String::from(
-        "\n## Languages\n\nA number says how many examples of the rule, in that language, are on its page: \
-         bad ones that must be reported and good ones that must not, both run by the tests. \
+        "\n## Languages\n\nHow many examples of the rule, in that language, are on its page: \
+         bad ones that must be reported + good ones that must not, both run by the tests. \
          A dash says that there is no bad one: either the language cannot have the race, or nobody has shown yet \
          that it is found there.\n\n| rule |",
     );
