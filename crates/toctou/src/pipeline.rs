@@ -56,9 +56,9 @@ pub(crate) struct Scan {
 }
 
 pub(crate) fn run(request: &Request<'_>) -> Result<Scan, Error> {
-    let models = models(request.config)?;
     let prefix = request.config.prefix(&request.root.folder);
     let found = discover(request.root, &request.config.exclude, &prefix);
+    let models = models(request.config, &found)?;
     if found.files.is_empty() {
         return Err(nothing(request.root, &found));
     }
@@ -291,18 +291,28 @@ fn note(text: &str) -> Note {
     }
 }
 
-/// The models of each front end.
-fn models(config: &Config) -> Result<Vec<Models>, Error> {
+/// The models of each front end, those that come with the program only where
+/// there are files for them.
+fn models(config: &Config, found: &Discovery) -> Result<Vec<Models>, Error> {
+    let is_there = |language| found.files.iter().any(|file| file.language == language);
     let mut all: Vec<Models> = FRONTENDS
         .iter()
-        .map(|frontend| Models::builtin(frontend.id))
+        .enumerate()
+        .map(|(language, frontend)| {
+            if is_there(language) {
+                Models::builtin(frontend.id)
+            } else {
+                Models::empty(frontend.id)
+            }
+        })
         .collect();
     for path in &config.models {
         let text = std::fs::read_to_string(path).map_err(|error| Error::Read {
             path: path.clone(),
             error,
         })?;
-        for models in &mut all {
+        // One that extends another needs it: where nothing is scanned, it is not there.
+        for (_, models) in all.iter_mut().enumerate().filter(|(l, _)| is_there(*l)) {
             models
                 .add(&path.display().to_string(), &text)
                 .map_err(|error| Error::Model {
