@@ -526,6 +526,7 @@ pub struct LinkedModule {
 
 mod dump;
 mod link;
+mod make;
 mod validate;
 
 pub use dump::dump;

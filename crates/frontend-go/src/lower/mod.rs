@@ -31,7 +31,7 @@ pub(crate) use vars::SIBLING;
 use rustc_hash::FxHashMap;
 use toctou_core::ir::{
     Block, BlockId, Dispatch, FuncId, FuncKind, Function, Inst, Literal, Module, Op, Term, Var,
-    VarInfo, VarKind,
+    VarInfo,
 };
 use toctou_core::{FileId, Name, Names, Span};
 use tree_sitter::Node;
@@ -110,18 +110,8 @@ pub(crate) fn lower(file: FileId, path: &str, text: &str, root: Node<'_>) -> Mod
         text,
         names: Names::new(),
         module: Module {
-            file,
-            names: Names::new(),
-            functions: Vec::new(),
-            classes: Vec::new(),
-            imports: Vec::new(),
-            exports: Vec::new(),
-            star_exports: Vec::new(),
-            types: Vec::new(),
-            extensions: Vec::new(),
             directives: crate::directives::collect(text, root),
-            opaque: 0,
-            dispatch: Dispatch::Anywhere,
+            ..Module::new(file, Dispatch::Anywhere)
         },
         f: State::new(FuncId(0), 0),
         outer: Vec::new(),
@@ -150,12 +140,7 @@ impl State {
         Self {
             id,
             vars: Vec::with_capacity(16),
-            blocks: vec![Block {
-                insts: Vec::new(),
-                term: Term::Return(None),
-                term_span: Span::default(),
-                handler: None,
-            }],
+            blocks: vec![Block::new(None)],
             reached: Vec::new(),
             current: Some(BlockId(0)),
             targets: Vec::new(),
@@ -189,12 +174,7 @@ impl<'t> Lower<'t> {
     }
 
     fn temp(&mut self) -> Var {
-        self.f.var(VarInfo {
-            name: None,
-            kind: VarKind::Temp,
-            captured: false,
-            ty: None,
-        })
+        self.f.var(VarInfo::temp())
     }
 
     fn emit(&mut self, span: Span, op: Op) {
@@ -256,12 +236,7 @@ impl<'t> Lower<'t> {
 
     fn block(&mut self) -> BlockId {
         let id = BlockId(self.f.blocks.len() as u32);
-        self.f.blocks.push(Block {
-            insts: Vec::new(),
-            term: Term::Return(None),
-            term_span: Span::default(),
-            handler: None,
-        });
+        self.f.blocks.push(Block::new(None));
         id
     }
 
@@ -298,23 +273,7 @@ impl<'t> Lower<'t> {
     /// Makes room for a function, so that its id is known while it is lowered.
     fn new_function(&mut self, name: Name, kind: FuncKind, at: Span) -> FuncId {
         let id = FuncId(self.module.functions.len() as u32);
-        self.module.functions.push(Function {
-            name,
-            kind,
-            parent: None,
-            class: None,
-            is_async: false,
-            is_generator: false,
-            exported: false,
-            params: Vec::new(),
-            has_rest: false,
-            vars: Vec::new(),
-            blocks: Vec::new(),
-            return_type: None,
-            decorators: Vec::new(),
-            span: at,
-            name_span: at,
-        });
+        self.module.functions.push(Function::new(name, kind, at));
         id
     }
 }

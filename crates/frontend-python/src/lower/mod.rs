@@ -23,7 +23,7 @@ use ruff_text_size::{Ranged, TextRange};
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::ir::{
     Arg, Block, BlockId, CallKind, Callee, ClassId, Dispatch, FuncId, FuncKind, Function, Inst,
-    Literal, Module, Op, Term, Var, VarInfo, VarKind,
+    Literal, Module, Op, Term, Var, VarInfo,
 };
 use toctou_core::{FileId, Name, Names, Span};
 
@@ -80,7 +80,7 @@ impl State<'_> {
             id,
             scope,
             vars: Vec::with_capacity(16),
-            blocks: vec![empty_block(None)],
+            blocks: vec![Block::new(None)],
             current: Some(BlockId(0)),
             handler: None,
             frames: Vec::new(),
@@ -97,15 +97,6 @@ impl State<'_> {
         let var = Var(self.vars.len() as u32);
         self.vars.push(info);
         var
-    }
-}
-
-fn empty_block(handler: Option<BlockId>) -> Block {
-    Block {
-        insts: Vec::new(),
-        term: Term::Return(None),
-        term_span: Span::default(),
-        handler,
     }
 }
 
@@ -129,22 +120,12 @@ pub(crate) fn lower<'a>(
         f: State::new(FuncId(0), 0),
         outer: Vec::new(),
         names: Names::new(),
-        module: Module {
+        module: Module::new(
             file,
-            names: Names::new(),
-            functions: Vec::new(),
-            classes: Vec::new(),
-            imports: Vec::new(),
-            exports: Vec::new(),
-            star_exports: Vec::new(),
-            types: Vec::new(),
-            directives: Vec::new(),
-            opaque: 0,
-            extensions: Vec::new(),
-            dispatch: Dispatch::Threads {
+            Dispatch::Threads {
                 handlers: Some(false),
             },
-        },
+        ),
         depth: 0,
         imports: FxHashMap::default(),
         typed: FxHashSet::default(),
@@ -157,12 +138,7 @@ pub(crate) fn lower<'a>(
 /// Registers, instructions and blocks.
 impl<'a> Lower<'a> {
     fn temp(&mut self) -> Var {
-        self.f.var(VarInfo {
-            name: None,
-            kind: VarKind::Temp,
-            captured: false,
-            ty: None,
-        })
+        self.f.var(VarInfo::temp())
     }
 
     fn emit(&mut self, span: Span, op: Op) {
@@ -268,7 +244,7 @@ impl<'a> Lower<'a> {
 
     fn block_under(&mut self, handler: Option<BlockId>) -> BlockId {
         let id = BlockId(self.f.blocks.len() as u32);
-        self.f.blocks.push(empty_block(handler));
+        self.f.blocks.push(Block::new(handler));
         id
     }
 
@@ -298,23 +274,7 @@ impl<'a> Lower<'a> {
     /// Makes room for a function, so that its id is known while it is lowered.
     fn new_function(&mut self, name: Name, kind: FuncKind, at: Span) -> FuncId {
         let id = FuncId(self.module.functions.len() as u32);
-        self.module.functions.push(Function {
-            name,
-            kind,
-            parent: None,
-            class: None,
-            is_async: false,
-            is_generator: false,
-            exported: false,
-            params: Vec::new(),
-            has_rest: false,
-            vars: Vec::new(),
-            blocks: Vec::new(),
-            return_type: None,
-            decorators: Vec::new(),
-            span: at,
-            name_span: at,
-        });
+        self.module.functions.push(Function::new(name, kind, at));
         id
     }
 }

@@ -30,7 +30,7 @@ use oxc_syntax::symbol::SymbolId;
 use rustc_hash::FxHashMap;
 use toctou_core::ir::{
     Block, BlockId, Cell, Class, ClassId, Dispatch, FuncId, FuncKind, Function, Inst, Literal,
-    Module, Op, Term, Var, VarInfo, VarKind,
+    Module, Op, Term, Var, VarInfo,
 };
 use toctou_core::{Name, Names, Span};
 
@@ -131,20 +131,7 @@ pub(crate) fn lower<'a>(job: Job<'a>, program: &'a Program<'a>, scoping: &Scopin
         f: State::new(FuncId(0), Vec::new()),
         outer: Vec::new(),
         names: Names::new(),
-        module: Module {
-            file,
-            names: Names::new(),
-            functions: Vec::new(),
-            classes: Vec::new(),
-            imports: Vec::new(),
-            exports: Vec::new(),
-            star_exports: Vec::new(),
-            types: Vec::new(),
-            extensions: Vec::new(),
-            directives: Vec::new(),
-            opaque: 0,
-            dispatch: Dispatch::Await,
-        },
+        module: Module::new(file, Dispatch::Await),
         depth: 0,
         spare: Vec::new(),
         links: Vec::new(),
@@ -165,9 +152,7 @@ impl State<'_> {
             vars: Vec::with_capacity(16),
             blocks: vec![Block {
                 insts,
-                term: Term::Return(None),
-                term_span: Span::default(),
-                handler: None,
+                ..Block::new(None)
             }],
             current: Some(BlockId(0)),
             handler: None,
@@ -189,12 +174,7 @@ impl State<'_> {
 /// Registers, instructions and blocks.
 impl<'a> Lower<'a, '_> {
     fn temp(&mut self) -> Var {
-        self.f.var(VarInfo {
-            name: None,
-            kind: VarKind::Temp,
-            captured: false,
-            ty: None,
-        })
+        self.f.var(VarInfo::temp())
     }
 
     fn emit(&mut self, span: Span, op: Op) {
@@ -271,9 +251,7 @@ impl<'a> Lower<'a, '_> {
         let insts = self.spare.pop().unwrap_or_default();
         self.f.blocks.push(Block {
             insts,
-            term: Term::Return(None),
-            term_span: Span::default(),
-            handler,
+            ..Block::new(handler)
         });
         id
     }
@@ -319,23 +297,7 @@ impl Lower<'_, '_> {
     /// Makes room for a function, so that its id is known while it is lowered.
     fn new_function(&mut self, name: Name, kind: FuncKind, at: Span) -> FuncId {
         let id = FuncId(self.module.functions.len() as u32);
-        self.module.functions.push(Function {
-            name,
-            kind,
-            parent: None,
-            class: None,
-            is_async: false,
-            is_generator: false,
-            exported: false,
-            params: Vec::new(),
-            has_rest: false,
-            vars: Vec::new(),
-            blocks: Vec::new(),
-            return_type: None,
-            decorators: Vec::new(),
-            span: at,
-            name_span: at,
-        });
+        self.module.functions.push(Function::new(name, kind, at));
         id
     }
 
