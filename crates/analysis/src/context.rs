@@ -8,7 +8,7 @@ use toctou_core::ir::{
     Arg, BinOp, CallKind, Cell, Dispatch, FuncId, FuncKind, Function, Key, Literal, ModuleId, Op,
     Program, TypeRef, Var,
 };
-use toctou_core::{FileRole, Name, Names, Span};
+use toctou_core::{Name, Names, Span};
 
 use crate::entity::{Entities, Entity, EntityId, GLOBAL};
 use crate::library::Library;
@@ -342,9 +342,6 @@ impl<'a, 'm> Context<'a, 'm> {
         let mut made: Vec<(Result<Cell, Name>, FuncId, &[Arg])> = Vec::new();
         for (f, function) in self.program.functions.iter().enumerate() {
             let id = FuncId(f as u32);
-            if self.program.file_of(id).role == FileRole::Test {
-                continue;
-            }
             let building = matches!(function.kind, FuncKind::Constructor | FuncKind::ModuleInit);
             let mut bases: FxHashMap<Var, Result<Cell, Name>> = FxHashMap::default();
             let mut news: FxHashMap<Var, &[Arg]> = FxHashMap::default();

@@ -32,7 +32,6 @@ mod sym;
 mod walk;
 mod windows;
 
-use toctou_core::FileRole;
 use toctou_core::ir::{FuncId, Program};
 use toctou_models::Models;
 
@@ -62,11 +61,6 @@ pub fn analyze(program: &Program, models: &Models) -> Analysis {
                 // Whom it calls was known the first time.
                 let late = |g: &u32| component[i + 1..].contains(g);
                 if round > 0 && !edges[f as usize].iter().any(late) {
-                    continue;
-                }
-                // Tests are read for what they import and suppress, and no further:
-                // a race that a test has with itself is nobody's loss.
-                if program.file_of(FuncId(f)).role == FileRole::Test {
                     continue;
                 }
                 let summary = interp::Interp::run(&mut cx, FuncId(f));

@@ -682,7 +682,7 @@ impl PointsTo {
         }
         site.funcs.push(f);
         let (dst, args, spread, kind) = (site.dst, site.args.clone(), site.spread, site.kind);
-        // A test's stand-ins are not what the product is given.
+        // An example's stand-ins are not what the product is given.
         if self.product[site.func.0 as usize] || !self.product[f.0 as usize] {
             self.pending_params(f, &args, spread);
             for (name, node) in self.calls[call as usize].named.clone() {

@@ -175,7 +175,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
             if !is_shared(&cx, w, root, &activations) {
                 continue;
             }
-            // A test that drives the product says nothing about who else does.
+            // A script that drives the product says nothing about who else does.
             let role = cx.program.file_of(root.handler).role;
             if role != FileRole::Product && role != cx.program.file_of(w.meet).role {
                 continue;

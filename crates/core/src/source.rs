@@ -19,11 +19,11 @@ impl Span {
     }
 }
 
-/// What a file is there for. Only [`FileRole::Product`] counts towards the score.
+/// What a file is there for. Only [`FileRole::Product`] counts towards the score;
+/// tests are not read at all.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FileRole {
     Product,
-    Test,
     Example,
     Script,
 }

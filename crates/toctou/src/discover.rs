@@ -1,8 +1,8 @@
 //! Which files are scanned, and which are not and why.
 //!
 //! Walks folders without following symbolic links, honours `.gitignore`, and
-//! leaves out code that others wrote or a tool made, unless that is all there
-//! is (a published npm package is all `dist`). What is left out is counted.
+//! leaves out tests and code that others wrote or a tool made, unless that is all
+//! there is (a published npm package is all `dist`). What is left out is counted.
 //! The result is sorted, so nothing depends on the order of a directory.
 
 use std::collections::BTreeMap;
@@ -131,6 +131,7 @@ pub(crate) fn discover(root: &Root, exclude: &GlobSet, prefix: &str) -> Discover
         prefix,
         found: Discovery::default(),
         generated: Vec::new(),
+        tests: Vec::new(),
         excluded: 0,
     };
     for path in &root.paths {
@@ -151,6 +152,7 @@ struct Walk<'a> {
     found: Discovery,
     /// Generated files, with what makes them so.
     generated: Vec<(String, Candidate)>,
+    tests: Vec<Candidate>,
     excluded: u32,
 }
 
@@ -256,6 +258,8 @@ impl Walk<'_> {
             self.excluded += 1;
         } else if let Some(what) = roles::generated(&candidate.path) {
             self.generated.push((what.to_owned(), candidate));
+        } else if roles::is_test(&candidate.path) {
+            self.tests.push(candidate);
         } else {
             self.found.files.push(candidate);
         }
@@ -285,6 +289,9 @@ impl Walk<'_> {
                 .files
                 .extend(self.generated.drain(..).map(|(_, candidate)| candidate));
         }
+        if self.found.files.is_empty() {
+            self.found.files = std::mem::take(&mut self.tests);
+        }
         let mut folders: BTreeMap<String, u32> = BTreeMap::new();
         for (what, _) in &self.generated {
             *folders.entry(what.clone()).or_default() += 1;
@@ -302,14 +309,19 @@ impl Walk<'_> {
                 fault: false,
             });
         }
-        if self.excluded > 0 {
-            self.found.skipped_files += self.excluded;
-            self.found.skipped.push(Skipped {
-                file: crate::config::NAME.to_owned(),
-                reason: format!("excluded by the config, {} files", self.excluded),
-                fault: false,
-            });
-        }
+        let mut leave_out = |count: u32, file: &str, reason: &str| {
+            if count > 0 {
+                let files = if count == 1 { "file" } else { "files" };
+                self.found.skipped_files += count;
+                self.found.skipped.push(Skipped {
+                    file: file.to_owned(),
+                    reason: format!("{reason}, {count} {files}"),
+                    fault: false,
+                });
+            }
+        };
+        leave_out(self.excluded, crate::config::NAME, "excluded by the config");
+        leave_out(self.tests.len() as u32, ".", "tests");
         // Given by name and found in a folder too: the name says more.
         for list in [&mut self.found.files, &mut self.found.manifests] {
             list.sort_unstable_by(|a, b| (&a.path, !a.explicit).cmp(&(&b.path, !b.explicit)));

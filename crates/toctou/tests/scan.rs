@@ -43,7 +43,21 @@ fn exit_codes() {
 }
 
 #[test]
-fn tests_and_examples_are_shown_and_do_not_fail() {
+fn tests_are_left_out_unless_there_is_nothing_else() {
+    let mixed = Project::new(&[("src/a.ts", QUIET), ("src/a.test.ts", RACY)]);
+    let report = mixed.run("scan --output json").json();
+    assert_eq!(report["findings"], serde_json::json!([]));
+    assert_eq!(report["summary"]["files"], 1);
+    assert_eq!(report["summary"]["skipped"], 1);
+    assert_eq!(report["skipped"][0]["reason"], "tests, 1 file");
+
+    let alone = Project::new(&[("tests/a.ts", RACY)]);
+    let report = alone.run("scan --output json").json();
+    assert_eq!(report["findings"][0]["location"]["file"], "tests/a.ts");
+}
+
+#[test]
+fn examples_are_shown_and_do_not_fail() {
     let run =
         Project::new(&[("src/a.ts", QUIET), ("examples/b.ts", RACY)]).run("scan --output json");
     assert_eq!(run.code, Some(0));

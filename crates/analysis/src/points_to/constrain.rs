@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use toctou_core::ir::{
     Arg, CallKind, Callee, Cell, FuncId, FuncKind, Function, Key, Op, Term, Var,
 };
-use toctou_core::{FileRole, Name};
+use toctou_core::Name;
 
 use super::{CallSite, Env, Obj, PointsTo, Use, constructor, enclosing_class};
 use crate::entity::{Entity, GLOBAL};
@@ -15,9 +15,6 @@ impl PointsTo {
     pub(super) fn constrain(&mut self, env: &mut Env<'_, '_>, id: FuncId) {
         self.call_base.push(self.calls.len() as u32);
         let program = env.program;
-        if program.file_of(id).role == FileRole::Test {
-            return;
-        }
         let function = program.function(id);
         let module = program.function_module[id.0 as usize];
         for (v, info) in function.vars.iter().enumerate() {

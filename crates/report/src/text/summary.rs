@@ -44,7 +44,7 @@ fn verdict(view: &View<'_>) -> String {
         let aside = if aside == 0 {
             String::new()
         } else {
-            format!(" ({aside} in tests, examples or scripts, not counted)")
+            format!(" ({aside} in examples or scripts, not counted)")
         };
         format!(
             "{}: {}{aside}\n",
