@@ -123,6 +123,7 @@ pub(crate) enum Piece {
 }
 
 /// The text in pieces: brackets, ends of statements, comments, strings.
+#[derive(Clone)]
 pub(crate) struct Pieces<'t> {
     bytes: &'t [u8],
     at: usize,

@@ -9,6 +9,7 @@ mod depth;
 mod directives;
 mod lower;
 mod parse;
+mod product;
 mod resolve;
 mod spans;
 mod types;

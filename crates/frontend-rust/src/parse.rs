@@ -6,6 +6,7 @@ use toctou_core::FileId;
 use toctou_core::frontend::{LowerError, Lowered};
 
 use crate::depth::{self, Stack};
+use crate::product::product;
 use crate::spans::Places;
 
 #[derive(Clone, Copy)]
@@ -57,7 +58,7 @@ fn guarded(job: Job<'_>) -> Result<Lowered, LowerError> {
 
 fn lower_here(job: Job<'_>) -> Result<Lowered, LowerError> {
     let (text, base) = without_head(job.text);
-    let file = syn::parse_file(text).map_err(|error| {
+    let file = syn::parse_file(&product(text)).map_err(|error| {
         let first_line = job.text.get(..base).unwrap_or_default();
         let before = first_line.bytes().filter(|&b| b == b'\n').count();
         LowerError {
