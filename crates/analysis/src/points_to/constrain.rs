@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use toctou_core::Name;
 use toctou_core::ir::{
     Arg, CallKind, Callee, Cell, FuncId, FuncKind, Function, Key, Op, Term, Var,
 };
-use toctou_core::Name;
 
 use super::{CallSite, Env, Obj, PointsTo, Use, constructor, enclosing_class};
 use crate::entity::{Entity, GLOBAL};

@@ -344,8 +344,11 @@ impl<'a> Lower<'a, '_> {
         Some((self.expr(object), last))
     }
 
-    /// The specifier of `require("x")`, if that is what the call is.
+    /// The specifier of `require("x")`, if that is what the call is or was before bundling.
     fn required(&self, call: &CallExpression<'a>) -> Option<&'a str> {
+        if let Some(package) = self.bundled(call) {
+            return Some(package);
+        }
         if call.arguments.len() != 1 || !self.is_global(&call.callee, "require") {
             return None;
         }

@@ -7,6 +7,7 @@
 //! becomes [`Op::Opaque`].
 
 mod assign;
+mod bundle;
 mod chain;
 mod class;
 mod commonjs;
@@ -62,6 +63,7 @@ pub(crate) struct Lower<'a, 's> {
     links: Vec<chain::Link<'a>>,
     /// `require("x")` and `import("x")`: specifier to import register.
     requires: FxHashMap<Name, Var>,
+    loaders: bundle::Loaders<'a>,
     /// Registers behind `exports.x = …`.
     cjs_exports: FxHashMap<Name, Var>,
     /// What the namespace being lowered exports.
@@ -136,6 +138,7 @@ pub(crate) fn lower<'a>(job: Job<'a>, program: &'a Program<'a>, scoping: &Scopin
         spare: Vec::new(),
         links: Vec::new(),
         requires: FxHashMap::default(),
+        loaders: FxHashMap::default(),
         cjs_exports: FxHashMap::default(),
         namespace: None,
         namespace_prefix: String::new(),

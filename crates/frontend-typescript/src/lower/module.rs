@@ -25,10 +25,16 @@ impl<'a> Lower<'a, '_> {
             *slot = 0;
         }
         // Imports are bound, and exports known, before anything runs.
-        for statement in &program.body {
+        let own = self.own_statements(program);
+        for statement in own.iter().copied().flatten() {
             self.announce(statement);
         }
-        self.statements(&program.body);
+        for list in &own {
+            self.hoist(list);
+        }
+        for list in &own {
+            self.statement_list(list);
+        }
         self.end(Span::new(at.end, at.end), Term::Return(None));
         self.module.directives = directives::collect(self.text, &program.comments);
         let blocks = std::mem::take(&mut self.f.blocks);
@@ -108,7 +114,13 @@ impl<'a> Lower<'a, '_> {
         }
     }
 
-    fn add_import(&mut self, symbol: SymbolId, local: &str, specifier: Name, name: ImportedName) {
+    pub(super) fn add_import(
+        &mut self,
+        symbol: SymbolId,
+        local: &str,
+        specifier: Name,
+        name: ImportedName,
+    ) {
         let Some(var) = self.top_level(symbol) else {
             return;
         };
