@@ -197,7 +197,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
             }
         }
     }
-    let servers = server_modules(&cx, &roots);
+    let in_server = is_server(&roots);
     let group = module_groups(cx.program);
     let group_of = |f: FuncId| group[cx.program.function_module[f.0 as usize].0 as usize];
     let relinked: FxHashSet<u32> = cx
@@ -208,7 +208,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
         .collect();
     for w in &mut windows {
         w.relinked = relinked.contains(&group_of(w.meet));
-        w.in_server = servers[cx.program.function_module[w.meet.0 as usize].0 as usize];
+        w.in_server = in_server;
         w.reached_by.sort();
         w.reached_by
             .dedup_by(|a, b| a.kind == b.kind && a.name == b.name && a.registered == b.registered);
@@ -223,7 +223,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
             w.read.last().copied(),
         )
     });
-    let defects = defects(&cx, &roots, edges, &servers);
+    let defects = defects(&cx, &roots, edges, in_server);
     let mut unknown: Vec<(String, u32)> = cx.unknown_calls.drain().collect();
     unknown.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let mut listed: Vec<Reach> = roots
@@ -411,23 +411,9 @@ pub(crate) fn module_groups(program: &Program) -> Vec<u32> {
     group
 }
 
-/// Modules that are connected, by imports in either direction, with one that
-/// registers a handler. Elsewhere exported functions stand for handlers.
-fn server_modules(cx: &Context<'_, '_>, roots: &[FoundEntry]) -> Vec<bool> {
-    let near = module_neighbours(cx.program);
-    let n = near.len();
-    let mut seen = vec![false; n];
-    let mut work: Vec<u32> = roots
-        .iter()
-        .filter(|r| is_served(r.kind))
-        .map(|r| cx.program.function_module[r.func.0 as usize].0)
-        .collect();
-    while let Some(m) = work.pop() {
-        if !std::mem::replace(&mut seen[m as usize], true) {
-            work.extend(&near[m as usize]);
-        }
-    }
-    seen
+/// Does the program register handlers? If not, exported functions stand for them.
+fn is_server(roots: &[FoundEntry]) -> bool {
+    roots.iter().any(|root| is_served(root.kind))
 }
 
 /// Handlers; start-up code; and functions that nobody is seen to call.
@@ -796,7 +782,7 @@ fn defects(
     cx: &Context<'_, '_>,
     roots: &[FoundEntry],
     edges: &[Vec<u32>],
-    servers: &[bool],
+    in_server: bool,
 ) -> Vec<Defect> {
     let mut out: Vec<Defect> = Vec::new();
     let mut seen = FxHashSet::default();
@@ -831,7 +817,7 @@ fn defects(
             duck: d.duck,
             key: cx.display(d.key, d.func),
             role: cx.program.file_of(d.func).role,
-            in_server: servers[cx.program.function_module[d.func.0 as usize].0 as usize],
+            in_server,
             reached_by,
         });
     }

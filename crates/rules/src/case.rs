@@ -141,6 +141,10 @@ impl Case<'_> {
             .all(|r| r.kind == EntryKind::Startup)
     }
 
+    pub fn only_by_timer(&self) -> bool {
+        self.w.reached_by.iter().all(|r| r.kind == EntryKind::Timer)
+    }
+
     /// Reached by something that clients call.
     pub fn is_served(&self) -> bool {
         self.w

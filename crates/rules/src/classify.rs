@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use toctou_analysis::{Analysis, Defect, Reach, Spot};
-use toctou_core::finding::{EntryKind, EntryPoint, Finding, Location, Resource};
+use toctou_core::finding::{EntryKind, EntryPoint, Finding, Location, Resource, ResourceKind};
 use toctou_core::fingerprint::fingerprint;
 use toctou_core::ir::Program;
 use toctou_core::rule::{Confidence, Persona, RuleMeta, Scope};
@@ -90,6 +90,7 @@ fn one_per_place(mut list: Vec<(Finding, String)>) -> Vec<(Finding, String)> {
         }
         same
     });
+    one_per_gap(&mut list);
     // One write, several names: the one that comes first in the order is meant.
     let rank = |rule: &str| ORDER.iter().position(|(m, _)| m.id == rule);
     list.sort_by(|(a, _), (b, _)| {
@@ -102,6 +103,22 @@ fn one_per_place(mut list: Vec<(Finding, String)>) -> Vec<(Finding, String)> {
         a.location == b.location && ranked(a) && ranked(b)
     });
     list
+}
+
+/// Several variables that are set behind the same wait are one thing to fix.
+fn one_per_gap(list: &mut Vec<(Finding, String)>) {
+    list.dedup_by(|(b, _), (a, _)| {
+        let same = a.rule == memory_check_then_act::META.id
+            && a.rule == b.rule
+            && a.gap.is_some()
+            && a.gap == b.gap
+            && a.location.function == b.location.function
+            && a.persona == b.persona;
+        if same && !a.message.contains(&format!("`{}`", b.resource.key)) {
+            a.message += &format!("; `{}` with it", b.resource.key);
+        }
+        same
+    });
 }
 
 /// Fingerprints; equal ones are told apart by their order in the file.
@@ -183,7 +200,11 @@ fn of_window(case: &Case<'_>, meta: &RuleMeta, verdict: Verdict) -> (Finding, St
     }
     // Code that runs once at start, and code that nobody is seen to call in a
     // server, races only if something that we cannot see makes it.
-    if case.only_at_start() || !case.is_served() && w.in_server {
+    // So does a timer that would have to overtake itself.
+    if case.only_at_start()
+        || !case.is_served() && w.in_server
+        || case.is(ResourceKind::Memory) && case.only_by_timer()
+    {
         persona = persona.max(Persona::Pedantic);
     }
     let kinds = format!("{:?}>{:?}", w.read_act, w.write_act);
