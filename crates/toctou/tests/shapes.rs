@@ -1080,3 +1080,36 @@ fn a_comment_with_a_path_makes_no_bundle() {
     assert_eq!(own.matches("// node_modules/@").count(), 1);
     assert_eq!(scan(&own, "regular"), ["file-read-modify-write"]);
 }
+
+// ---- dispatchers
+
+#[test]
+fn a_test_of_the_name_before_the_switch_names_no_tool() {
+    let source = r#"
+import { Server } from "@modelcontextprotocol/sdk/server/index.js";
+import { CallToolRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { readFile, writeFile } from "node:fs/promises";
+
+const server = new Server({ name: "notes", version: "1" });
+server.setRequestHandler(CallToolRequestSchema, async (request) => {
+  const args = request.params.arguments;
+  if (request.params.name !== "status" && request.params.name !== "list" && typeof args !== "object") {
+    throw new Error("no arguments");
+  }
+  switch (request.params.name) {
+    case "status":
+      return { ok: true };
+    case "add":
+    case "append": {
+      const notes = JSON.parse(await readFile("notes.json", "utf8"));
+      notes.push(args.text);
+      await writeFile("notes.json", JSON.stringify(notes));
+    }
+  }
+});
+"#;
+    let run = Project::new(&[("a.ts", source)]).run("scan a.ts --no-config --output json");
+    assert_eq!(run.rules(), ["file-read-modify-write"], "{}", run.stdout);
+    let entries = &run.json()["findings"][0]["entry_points"];
+    assert_eq!(entries[0]["name"], "add", "{}", run.stdout);
+}

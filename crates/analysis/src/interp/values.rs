@@ -6,7 +6,7 @@ use super::Interp;
 use crate::effect::{Act, Dep, Deps, Source, word_of_field};
 use crate::sym::{self, Sym, SymKind};
 use toctou_core::Name;
-use toctou_core::ir::Term;
+use toctou_core::ir::{BlockId, Term, Var};
 
 impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
     /// One of several values: the one that says most, if the others are defaults.
@@ -270,10 +270,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             else {
                 continue;
             };
-            let (cond, wanted) = match self.cx.syms.kind(self.val(cond)) {
-                SymKind::Not(inner) => (*inner, 1),
-                _ => (self.val(cond), 0),
-            };
+            let (cond, wanted) = self.positive(cond);
             if control.way != wanted {
                 continue;
             }
@@ -290,6 +287,10 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                     (Some(text), None) => (*b, text),
                     _ => continue,
                 };
+                let is_case = |from: &u32| self.is_case(*from, inside.to, value);
+                if !self.cfg.preds[inside.to.0 as usize].iter().all(is_case) {
+                    continue;
+                }
                 let root = self.cx.syms.root(value);
                 if matches!(
                     self.cx.syms.kind(root),
@@ -301,5 +302,25 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
         }
         found.map(|(_, name)| name)
+    }
+
+    /// A condition without its `not`, and the way out where it holds.
+    fn positive(&self, cond: Var) -> (Sym, u8) {
+        let cond = self.val(cond);
+        match self.cx.syms.kind(cond) {
+            SymKind::Not(inner) => (*inner, 1),
+            _ => (cond, 0),
+        }
+    }
+
+    /// Is that edge taken because the value is equal to something?
+    fn is_case(&self, from: u32, to: BlockId, value: Sym) -> bool {
+        let Term::Branch { cond, .. } = self.function.blocks[from as usize].term else {
+            return false;
+        };
+        let (cond, wanted) = self.positive(cond);
+        let way = self.cfg.succs[from as usize].get(wanted as usize);
+        way.is_some_and(|edge| edge.to == to)
+            && matches!(self.cx.syms.kind(cond), SymKind::Eq(a, b) if *a == value || *b == value)
     }
 }
