@@ -1111,5 +1111,5 @@ server.setRequestHandler(CallToolRequestSchema, async (request) => {
     let run = Project::new(&[("a.ts", source)]).run("scan a.ts --no-config --output json");
     assert_eq!(run.rules(), ["file-read-modify-write"], "{}", run.stdout);
     let entries = &run.json()["findings"][0]["entry_points"];
-    assert_eq!(entries[0]["name"], "add", "{}", run.stdout);
+    assert_eq!(entries[0]["name"], "append", "{}", run.stdout);
 }

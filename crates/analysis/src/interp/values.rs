@@ -287,8 +287,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                     (Some(text), None) => (*b, text),
                     _ => continue,
                 };
-                let is_case = |from: &u32| self.is_case(*from, inside.to, value);
-                if !self.cfg.preds[inside.to.0 as usize].iter().all(is_case) {
+                if !self.only_by_cases(inside.to, value) {
                     continue;
                 }
                 let root = self.cx.syms.root(value);
@@ -311,6 +310,25 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             SymKind::Not(inner) => (*inner, 1),
             _ => (cond, 0),
         }
+    }
+
+    /// Is the block reached only where the value is equal to something, be it
+    /// through the empty bodies of other cases?
+    fn only_by_cases(&self, block: BlockId, value: Sym) -> bool {
+        let mut work = vec![block];
+        let mut seen = 0;
+        while let Some(to) = work.pop() {
+            seen += 1;
+            for &from in &self.cfg.preds[to.0 as usize] {
+                let code = &self.function.blocks[from as usize];
+                if code.insts.is_empty() && code.term == Term::Goto(to) && seen < 100 {
+                    work.push(BlockId(from));
+                } else if !self.is_case(from, to, value) {
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     /// Is that edge taken because the value is equal to something?
