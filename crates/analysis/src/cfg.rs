@@ -85,6 +85,11 @@ impl Cfg {
     }
 
     pub fn new(function: &Function) -> Self {
+        Self::deciding(function, |_| false)
+    }
+
+    /// `is_sure`: the block's condition always holds.
+    pub fn deciding(function: &Function, is_sure: impl Fn(&Block) -> bool) -> Self {
         let n = function.blocks.len();
         let mut succs: Vec<Vec<Edge>> = Vec::with_capacity(n);
         for block in &function.blocks {
@@ -102,7 +107,7 @@ impl Cfg {
                         kind: EdgeKind::Then,
                     });
                     edges.push(Edge {
-                        to: *otherwise,
+                        to: if is_sure(block) { *then } else { *otherwise },
                         kind: EdgeKind::Otherwise,
                     });
                 }

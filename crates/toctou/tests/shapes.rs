@@ -1113,3 +1113,44 @@ server.setRequestHandler(CallToolRequestSchema, async (request) => {
     let entries = &run.json()["findings"][0]["entry_points"];
     assert_eq!(entries[0]["name"], "append", "{}", run.stdout);
 }
+
+#[test]
+fn safe_fallback_that_is_never_taken() {
+    let server = |class: &str| {
+        format!(
+            r#"
+import {{ McpServer }} from "@modelcontextprotocol/sdk/server/mcp.js";
+
+class Codes {{
+  codes = new Map<string, string>();
+  async get(key: string) {{ return this.codes.get(key) ?? null; }}
+  async delete(key: string) {{ this.codes.delete(key); }}
+  {class}
+}}
+
+class Login {{
+  constructor(private store: Codes) {{}}
+  async redeem(code: string) {{
+    if (this.store.take) return this.store.take(code);
+    const used = await this.store.get(code);
+    if (used === null) return null;
+    await this.store.delete(code);
+    return used;
+  }}
+}}
+
+const login = new Login(new Codes());
+const server = new McpServer({{ name: "login", version: "1" }});
+server.registerTool("redeem", {{}}, async ({{ code }}) => login.redeem(code));
+"#
+        )
+    };
+    let take = "async take(key: string) { const v = this.codes.get(key) ?? null; this.codes.delete(key); return v; }";
+    safe(&[], &server(take));
+    dangerous(
+        "regular",
+        &["single-use-check-then-consume"],
+        &[],
+        &server(""),
+    );
+}

@@ -2,9 +2,10 @@
 
 use super::{Node, Obj, ObjId, PointsTo};
 use crate::entity::EntityId;
+use crate::linkage::Linkage;
 use rustc_hash::FxHashMap;
 use toctou_core::Name;
-use toctou_core::ir::{Cell, ClassId, FuncId, Key, Op, Program, Var};
+use toctou_core::ir::{Block, Cell, ClassId, FuncId, Key, Op, Program, Term, Var};
 
 impl PointsTo {
     // --- answers ---
@@ -49,6 +50,30 @@ impl PointsTo {
             }
         }
         found
+    }
+
+    /// `if (store.take) return store.take(key)`, where everything that `store`
+    /// can be has that method.
+    pub fn tests_for_a_method(
+        &self,
+        program: &Program,
+        linkage: &Linkage,
+        f: FuncId,
+        block: &Block,
+    ) -> bool {
+        let Term::Branch { cond, .. } = block.term else {
+            return false;
+        };
+        let Some(&Op::GetField { dst, obj, field }) = block.insts.last().map(|inst| &inst.op)
+        else {
+            return false;
+        };
+        let has_it = |thing| match thing {
+            Obj::Instance(class) => linkage.method(program, class, field).is_some(),
+            _ => false,
+        };
+        let mut things = self.objects(self.node(f, obj)).peekable();
+        dst == cond && things.peek().is_some() && things.all(has_it)
     }
 
     /// Fields of the object literals that a register may hold, with the functions in them.
