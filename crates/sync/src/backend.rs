@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Cells, Error, Idempotency, Locks, Memory, MemoryOptions, RateLimits, Result, Semaphores,
+    Cells, Error, Host, HostOptions, Idempotency, Locks, Memory, MemoryOptions, RateLimits, Result,
+    Semaphores,
 };
 
 /// A boxed future: the traits are used as `dyn`, because the backend is chosen at run time.
@@ -42,7 +43,7 @@ pub trait Backend:
 /// | `memory:` | [`Memory`] |
 /// | `host:` | [`Host`] in the user's runtime directory |
 /// | `host:/some/directory` | [`Host`] in that directory |
-/// | `redis://…`, `rediss://…` | `Redis`, with the feature `redis` |
+/// | `redis://…` | `Redis`, with the feature `redis` |
 /// | `postgres://…`, `postgresql://…` | `Postgres`, with the feature `postgres` |
 ///
 /// # Errors
@@ -55,6 +56,12 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Backend>> {
         .ok_or_else(|| Error::Invalid(format!("not the URL of a backend: {url}")))?;
     match scheme {
         "memory" if rest.is_empty() => Ok(Arc::new(Memory::new(MemoryOptions::default()))),
+        "host" if rest.is_empty() => Ok(Arc::new(Host::open(HostOptions::default())?)),
+        "host" => Ok(Arc::new(Host::open(HostOptions::in_directory(rest))?)),
+        #[cfg(feature = "redis")]
+        "redis" => Ok(Arc::new(
+            crate::Redis::connect(crate::RedisOptions::new(url)).await?,
+        )),
         // A URL may carry a password: only its scheme is repeated.
         _ => Err(Error::Invalid(format!(
             "no backend for {scheme} URLs: memory, host, redis and postgres exist, the last two as features"

@@ -119,6 +119,9 @@ pub(crate) enum Outcome {
 
 /// Records the end. Dropping it records that the end is not known.
 pub(crate) trait Finish: Send + Sync {
+    /// From now on the caller may run. Dropped before, the record is as if it had not been made.
+    fn hand_over(&mut self) {}
+
     fn finish(self: Box<Self>, outcome: Outcome) -> BoxFuture<'static, Result<()>>;
 }
 
@@ -130,7 +133,8 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    pub(crate) fn new(key: &str, record: Box<dyn Finish>) -> Self {
+    pub(crate) fn new(key: &str, mut record: Box<dyn Finish>) -> Self {
+        record.hand_over();
         Self {
             key: key::shown(key),
             record,

@@ -48,7 +48,10 @@ mod semaphore;
 
 pub use backend::{Backend, BoxFuture, Wait, connect};
 
+pub use backends::host::{Host, HostOptions};
 pub use backends::memory::{Memory, MemoryOptions};
+#[cfg(feature = "redis")]
+pub use backends::redis::{Redis, RedisOptions};
 pub use cell::{Cells, Retry, Swap, Version, Versioned, update};
 pub use error::{Error, Result};
 pub use gate::{CloseGate, Closed, Inside};
