@@ -62,6 +62,10 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Backend>> {
         "redis" => Ok(Arc::new(
             crate::Redis::connect(crate::RedisOptions::new(url)).await?,
         )),
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => Ok(Arc::new(
+            crate::Postgres::connect(crate::PostgresOptions::new(url)).await?,
+        )),
         // A URL may carry a password: only its scheme is repeated.
         _ => Err(Error::Invalid(format!(
             "no backend for {scheme} URLs: memory, host, redis and postgres exist, the last two as features"

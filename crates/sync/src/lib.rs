@@ -50,6 +50,8 @@ pub use backend::{Backend, BoxFuture, Wait, connect};
 
 pub use backends::host::{Host, HostOptions};
 pub use backends::memory::{Memory, MemoryOptions};
+#[cfg(feature = "postgres")]
+pub use backends::postgres::{Postgres, PostgresOptions};
 #[cfg(feature = "redis")]
 pub use backends::redis::{Redis, RedisOptions};
 pub use cell::{Cells, Retry, Swap, Version, Versioned, update};

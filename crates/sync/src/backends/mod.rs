@@ -7,6 +7,8 @@
 pub mod front;
 pub mod host;
 pub mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "redis")]
 pub mod redis;
 pub mod remote;
