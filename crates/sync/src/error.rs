@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::Fence;
 
-/// The result of every operation of this crate.
-pub type Result<T> = std::result::Result<T, Error>;
+/// The result of an operation of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why something was not done.
 ///

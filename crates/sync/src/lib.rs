@@ -36,7 +36,7 @@ mod backends;
 mod cell;
 mod deadline;
 mod error;
-// files
+pub mod files;
 mod gate;
 mod idempotency;
 mod key;

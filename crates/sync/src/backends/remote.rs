@@ -68,7 +68,7 @@ pub trait Remote: Debug + Send + Sync + 'static {
         key: Id,
         fence: Fence,
         value: Vec<u8>,
-    ) -> impl Future<Output = Result<std::result::Result<Version, Fence>>> + Send;
+    ) -> impl Future<Output = Result<Result<Version, Fence>>> + Send;
 
     fn begin(
         self: &Arc<Self>,

@@ -237,7 +237,7 @@ impl Remote for HostRemote {
         key: Id,
         fence: Fence,
         value: Vec<u8>,
-    ) -> Result<std::result::Result<Version, Fence>> {
+    ) -> Result<Result<Version, Fence>> {
         self.store.write_fenced(key, fence, value).await
     }
 

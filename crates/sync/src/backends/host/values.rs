@@ -159,7 +159,7 @@ impl Store {
         key: Id,
         fence: Fence,
         value: Vec<u8>,
-    ) -> Result<std::result::Result<Version, Fence>> {
+    ) -> Result<Result<Version, Fence>> {
         self.run(move |database| {
             database.write(|transaction, _, _| {
                 let seen: Option<i64> = transaction

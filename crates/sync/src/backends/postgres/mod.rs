@@ -201,7 +201,7 @@ impl Remote for PostgresRemote {
         key: Id,
         fence: Fence,
         value: Vec<u8>,
-    ) -> Result<std::result::Result<Version, Fence>> {
+    ) -> Result<Result<Version, Fence>> {
         let session = self.sessions.current().await?;
         let query = "SELECT a_version, seen FROM toctou.write_fenced($1, $2, $3)";
         let row = session

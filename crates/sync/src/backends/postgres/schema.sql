@@ -1,5 +1,6 @@
 -- Everything is a function of one statement, so that each step is one transaction and one round trip.
 -- Steps on one key exclude each other by a lock of the transaction; what follows it sees what others have committed.
+-- A change of this file needs a new name for the table at its end.
 BEGIN;
 -- Two who connect at the same time must not both create.
 SELECT pg_advisory_xact_lock(8388337467911498089);
@@ -215,4 +216,7 @@ CREATE OR REPLACE FUNCTION toctou.sweep(me bigint) RETURNS void LANGUAGE sql VOL
   DELETE FROM toctou.permits WHERE owner IN
     (SELECT owner FROM (SELECT DISTINCT owner FROM toctou.permits WHERE owner <> me) AS owners WHERE toctou.is_dead(owner));
 $$;
+
+-- Says that all of this is there. It is not made again, because that would lock tables that are in use.
+CREATE TABLE IF NOT EXISTS toctou.version_1 ();
 COMMIT;

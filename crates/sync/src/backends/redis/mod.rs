@@ -280,7 +280,7 @@ impl Remote for RedisRemote {
         key: Id,
         fence: Fence,
         value: Vec<u8>,
-    ) -> Result<std::result::Result<Version, Fence>> {
+    ) -> Result<Result<Version, Fence>> {
         let (written, number): (bool, u64) = self
             .server
             .call(&server::WRITE, |call| {
