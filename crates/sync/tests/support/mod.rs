@@ -138,6 +138,7 @@ impl Server {
         let shell = Command::new("sh")
             .args(["-c", &script])
             .stdin(Stdio::piped())
+            .stderr(Stdio::null())
             .spawn()
             .unwrap();
         self.shell = Some(shell);
