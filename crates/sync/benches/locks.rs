@@ -1,6 +1,6 @@
 //! What a lock costs that nobody else wants: take and release, one after the other.
 //!
-//! `cargo bench -p toctou-sync --all-features`
+//! `cargo bench --profile quick -p toctou-sync --all-features`
 #![allow(clippy::unwrap_used)]
 
 #[path = "../tests/support/mod.rs"]
@@ -46,19 +46,19 @@ fn exclusive() -> LockRequest {
     LockRequest::new().exclusive("invoice:17")
 }
 
-#[divan::bench]
+#[divan::bench(sample_size = 500)]
 fn memory_exclusive(bencher: Bencher<'_, '_>) {
     bench(bencher, &runtime(), &Memory::default(), &exclusive());
 }
 
-#[divan::bench]
+#[divan::bench(sample_size = 500)]
 fn host_exclusive(bencher: Bencher<'_, '_>) {
     let folder = tempfile::tempdir().unwrap();
     let host = Host::open(HostOptions::in_directory(folder.path())).unwrap();
     bench(bencher, &runtime(), &host, &exclusive());
 }
 
-#[divan::bench]
+#[divan::bench(sample_size = 500)]
 fn host_shared(bencher: Bencher<'_, '_>) {
     let folder = tempfile::tempdir().unwrap();
     let host = Host::open(HostOptions::in_directory(folder.path())).unwrap();
@@ -70,7 +70,7 @@ fn host_shared(bencher: Bencher<'_, '_>) {
     );
 }
 
-#[divan::bench]
+#[divan::bench(sample_size = 500)]
 fn host_three_keys(bencher: Bencher<'_, '_>) {
     let folder = tempfile::tempdir().unwrap();
     let host = Host::open(HostOptions::in_directory(folder.path())).unwrap();
@@ -79,7 +79,7 @@ fn host_three_keys(bencher: Bencher<'_, '_>) {
 }
 
 /// What the kernel needs for one lock of the simplest kind, to compare.
-#[divan::bench]
+#[divan::bench(sample_size = 500)]
 fn flock_alone(bencher: Bencher<'_, '_>) {
     let file = tempfile::tempfile().unwrap();
     bencher.bench_local(|| {

@@ -44,7 +44,7 @@ pub async fn example() -> Anything {
     let (a, b) = tokio::join!(safe(&locks, &cache, 100), safe(&locks, &cache, 100));
     let debited = (a?, b?);
     println!("safe: debited 100 of 100: {debited:?}");
-    assert_eq!(debited, (true, false));
+    assert!(debited.0 != debited.1);
     Ok(())
 }
 

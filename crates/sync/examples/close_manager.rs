@@ -68,12 +68,12 @@ impl Safe {
 
 pub async fn example() -> Anything {
     let manager = Dangerous::default();
-    let (answer, ()) = tokio::join!(manager.call(), manager.close());
+    let (answer, ()) = tokio::join!(biased; manager.call(), manager.close());
     println!("dangerous: a call while closing {answer}");
     assert_eq!(answer, "used a closed connection");
 
     let manager = Safe::default();
-    let (answer, ()) = tokio::join!(manager.call(), manager.close());
+    let (answer, ()) = tokio::join!(biased; manager.call(), manager.close());
     println!(
         "safe: a call while closing {answer}, a later one is {}",
         manager.call().await

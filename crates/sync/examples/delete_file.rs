@@ -51,14 +51,15 @@ async fn file_of_alice() -> Result<Memory, Error> {
 
 pub async fn example() -> Anything {
     let files = file_of_alice().await?;
-    let (deleted, given) = tokio::join!(dangerous_delete(&files, "alice"), give_to_bob(&files));
+    let (deleted, given) =
+        tokio::join!(biased; dangerous_delete(&files, "alice"), give_to_bob(&files));
     given?;
     let deleted = deleted?;
     println!("dangerous: alice deleted bob's file: {deleted}");
     assert!(deleted);
 
     let files = file_of_alice().await?;
-    let (deleted, given) = tokio::join!(safe_delete(&files, "alice"), give_to_bob(&files));
+    let (deleted, given) = tokio::join!(biased; safe_delete(&files, "alice"), give_to_bob(&files));
     given?;
     let deleted = deleted?;
     println!("safe: alice deleted bob's file: {deleted}");

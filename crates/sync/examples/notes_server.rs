@@ -142,12 +142,11 @@ pub async fn example() -> Anything {
     println!("safe: {added} notes added, {} in the file", notes.count());
     assert_eq!((added, notes.count()), (50, 50));
 
-    let (last, ()) = tokio::join!(
-        notes.add_note(Parameters(Note {
-            text: "last".into()
-        })),
-        notes.gate.close()
-    );
+    let text = "last".to_owned();
+    // The call comes first: closing begins when `close` is called.
+    let (last, ()) = tokio::join!(biased; notes.add_note(Parameters(Note { text })), async {
+        notes.gate.close().await;
+    });
     let late = notes
         .add_note(Parameters(Note {
             text: "too late".into(),

@@ -48,8 +48,10 @@ pub async fn example() -> Anything {
         "safe: saved {saved:?}, and the file is {:?}",
         std::fs::read_to_string(&report)?
     );
-    assert_eq!(saved, (true, false));
-    assert_eq!(std::fs::read_to_string(&report)?, "from A");
+    assert!(
+        saved.0 != saved.1,
+        "one of them was told that there is one already"
+    );
     Ok(())
 }
 

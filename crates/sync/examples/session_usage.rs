@@ -46,7 +46,7 @@ pub async fn example() -> Anything {
     let (a, b) = tokio::join!(dangerous(&sessions, 10), dangerous(&sessions, 1));
     (a?, b?);
     println!("dangerous: 10 and 1 make {}", usage(&sessions).await?);
-    assert_eq!(usage(&sessions).await?, 1);
+    assert_ne!(usage(&sessions).await?, 11, "one of them is lost");
 
     let sessions = Memory::default();
     let (a, b) = tokio::join!(safe(&sessions, 10), safe(&sessions, 1));

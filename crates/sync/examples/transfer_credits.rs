@@ -68,6 +68,7 @@ pub async fn example() -> Anything {
     let accounts = opened();
     let locks = Memory::default();
     let (a, b, back) = tokio::join!(
+        biased;
         safe(&locks, &accounts, "alice", "bob", 100),
         safe(&locks, &accounts, "alice", "bob", 100),
         safe(&locks, &accounts, "bob", "alice", 30),

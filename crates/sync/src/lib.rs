@@ -20,7 +20,7 @@
 //! | backend | reaches | a holder that crashes | a holder that is paused |
 //! |---|---|---|---|
 //! | [`Memory`] | this process | takes the state with it | keeps what it holds |
-//! | [`Host`] | all processes of one user on one host | is released by the kernel, at once | keeps what it holds |
+//! | [`Host`] | all processes of one user on one Linux host | is released by the kernel, at once | keeps what it holds |
 //! | `Redis` | everybody on that server | is released when its lease ends | **loses it**, when its lease ends |
 //! | `Postgres` | everybody on that database | is released when its connection ends | keeps it while its connection lives |
 //!
@@ -28,7 +28,23 @@
 //! that grows; a resource that refuses numbers lower than one it has seen is safe, and [`Cells::write_fenced`] is such a
 //! resource.
 //!
-//! Everything here is cancel-safe: a future that is dropped leaves no lock, permit or place in a queue behind.
+//! Everything here is cancel-safe: a future that is dropped leaves no lock, permit or place in a queue behind. It needs a
+//! Tokio runtime with time enabled.
+//!
+//! ```
+//! use std::time::Duration;
+//! use toctou_sync::{LockRequest, connect};
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let backend = connect("memory:").await?;
+//! let request = LockRequest::new().exclusive("invoice:17").shared("customer:4");
+//! let guard = backend.acquire(request.within(Duration::from_secs(5))).await?;
+//! // Read, decide, write: nobody else is here.
+//! backend.write_fenced("invoice:17", guard.fence(), b"paid".to_vec()).await?;
+//! guard.release().await?;
+//! # Ok::<(), toctou_sync::Error>(())
+//! # }).unwrap();
+//! ```
 #![warn(missing_docs)]
 
 mod backend;

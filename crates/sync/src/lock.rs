@@ -17,6 +17,13 @@ pub enum Mode {
     Exclusive,
 }
 
+impl Mode {
+    /// True if one who comes later may be served before one who waits.
+    pub(crate) fn passes(self, waiting: Self) -> bool {
+        self == Self::Shared && waiting == Self::Shared
+    }
+}
+
 /// A number that grows with every acquisition.
 ///
 /// If two acquisitions have a key in common and are not both shared, the later one has the higher number. A resource

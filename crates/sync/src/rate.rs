@@ -173,3 +173,60 @@ pub trait RateLimits: Send + Sync {
     fn take<'a>(&'a self, key: &'a str, quota: Quota, cost: u32)
     -> BoxFuture<'a, Result<Decision>>;
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever comes when: no more than the quota says, in any stretch of time; and what was promised is kept.
+        #[test]
+        fn never_more_than_the_quota(
+            interval in 1u64..10_000,
+            burst in 1u32..20,
+            calls in proptest::collection::vec((0u64..20_000, 0u32..20), 1..200),
+        ) {
+            let quota = Quota::every(Duration::from_micros(interval)).burst(burst);
+            let (mut stored, mut now) = (None, 1_000_000u64);
+            let mut taken: Vec<(u64, u32)> = Vec::new();
+            for (pause, cost) in calls {
+                now += pause;
+                let cost = cost.min(burst);
+                let micros = quota.checked("key", cost).unwrap();
+                match micros.decide(stored, now) {
+                    (Decision::Allowed { remaining }, Some(next)) => {
+                        stored = Some(next);
+                        taken.push((now, cost));
+                        prop_assert!(remaining <= burst);
+                        let all = quota.checked("key", remaining).unwrap();
+                        prop_assert!(all.decide(stored, now).0.is_allowed(), "what remains can be taken");
+                    }
+                    (Decision::Denied { retry_after }, None) => {
+                        let wait = u64::try_from(retry_after.as_micros()).unwrap();
+                        prop_assert!(wait > 0);
+                        prop_assert!(micros.decide(stored, now + wait).0.is_allowed());
+                        prop_assert!(!micros.decide(stored, now + wait - 1).0.is_allowed());
+                    }
+                    other => prop_assert!(false, "{other:?}"),
+                }
+                for (start, _) in &taken {
+                    let since: u64 = taken.iter().filter(|t| t.0 >= *start).map(|t| u64::from(t.1)).sum();
+                    prop_assert!(since <= u64::from(burst) + (now - start) / interval);
+                }
+            }
+        }
+
+        /// A clock that was set back makes nobody wait longer than a window.
+        #[test]
+        fn a_clock_set_back_is_survived(ahead in 0u64..1 << 60, burst in 1u32..20) {
+            let quota = Quota::every(Duration::from_millis(1)).burst(burst).checked("key", 1).unwrap();
+            let now = 1_000_000;
+            if let (Decision::Denied { retry_after }, _) = quota.decide(Some(now + ahead), now) {
+                prop_assert!(retry_after <= Duration::from_millis(u64::from(burst)));
+            }
+        }
+    }
+}

@@ -73,7 +73,7 @@ impl Entry {
         self.queue
             .iter()
             .take_while(|(other, _)| *other != waiter)
-            .all(|(_, other)| mode == Mode::Shared && *other == Mode::Shared)
+            .all(|(_, other)| mode.passes(*other))
     }
 }
 
@@ -88,9 +88,9 @@ impl Table {
     /// True if all keys can be taken by somebody who has not waited.
     fn is_free(&self, keys: &[(Arc<str>, Mode)]) -> bool {
         keys.iter().all(|(key, mode)| {
-            self.entries
-                .get(key)
-                .is_none_or(|entry| entry.queue.is_empty() && entry.admits(*mode))
+            self.entries.get(key).is_none_or(|entry| {
+                entry.admits(*mode) && entry.queue.iter().all(|(_, other)| mode.passes(*other))
+            })
         })
     }
 

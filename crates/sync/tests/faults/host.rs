@@ -188,6 +188,7 @@ async fn a_removed_directory_is_noticed() {
             .unwrap(),
     );
     folder.close().unwrap();
+    tokio::time::sleep(Duration::from_millis(110)).await;
     let lost = backend.acquire(LockRequest::new().exclusive("key")).await;
     assert!(matches!(lost, Err(Error::Unavailable { .. })), "{lost:?}");
 }

@@ -15,6 +15,12 @@ mod lock {
         Shared,
         Exclusive,
     }
+
+    impl Mode {
+        pub fn passes(self, waiting: Self) -> bool {
+            self == Self::Shared && waiting == Self::Shared
+        }
+    }
 }
 
 use std::future::Future;

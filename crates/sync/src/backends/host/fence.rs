@@ -12,7 +12,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::Fence;
 use crate::local::shim::lock;
@@ -23,10 +23,19 @@ const PAGE: u64 = 4096;
 /// How many acquisitions lie between two times of giving back.
 const GIVE_BACK_EACH: u64 = 1 << 16;
 
+/// How often to look whether the file is still there: a system call that each lock would otherwise pay for.
+const LOOK_EACH: Duration = Duration::from_millis(100);
+
 pub struct FenceFile {
     base: u64,
     /// The position of the file is shared by all threads.
-    file: Mutex<File>,
+    file: Mutex<Counted>,
+}
+
+struct Counted {
+    file: File,
+    /// When to look again whether it is still there.
+    look_at: Instant,
 }
 
 impl FenceFile {
@@ -56,14 +65,17 @@ impl FenceFile {
     }
 
     pub fn next(&self) -> io::Result<Fence> {
-        let mut file = lock(&self.file);
-        // Somebody removed the directory. Others who open it now lock other files than we.
-        if file.metadata()?.nlink() == 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::NotFound,
-                "the lock directory was removed",
-            ));
+        let mut counted = lock(&self.file);
+        let now = Instant::now();
+        if now >= counted.look_at {
+            // Somebody removed the directory. Others who open it now lock other files than we.
+            if counted.file.metadata()?.nlink() == 0 {
+                let text = "the lock directory was removed";
+                return Err(io::Error::new(io::ErrorKind::NotFound, text));
+            }
+            counted.look_at = now + LOOK_EACH;
         }
+        let file = &mut counted.file;
         file.write_all(&[0])?;
         let length = file.stream_position()?;
         if length.is_multiple_of(GIVE_BACK_EACH) {
@@ -71,7 +83,7 @@ impl FenceFile {
             let flags =
                 rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
             // A file system that cannot keeps a byte for each acquisition.
-            let _ = rustix::fs::fallocate(&*file, flags, PAGE, counted - PAGE);
+            let _ = rustix::fs::fallocate(file, flags, PAGE, counted - PAGE);
         }
         Ok(Fence::new(self.base.saturating_add(length - HEADER)))
     }

@@ -60,8 +60,8 @@ impl HostOptions {
 ///   limits and records of others fail with [`Error::Unavailable`] after 5 seconds until it goes on; locks do not.
 /// - **Reboot:** locks are free. If the directory is in memory, limits and records are gone; fences go on above the old
 ///   ones as long as the clock was not set back.
-/// - **The directory is removed** while processes use it: they get [`Error::Unavailable`] at their next lock, rather than
-///   locking files that nobody else sees.
+/// - **The directory is removed** while processes use it: locks fail with [`Error::Unavailable`] within a tenth of a
+///   second, rather than going on with files that nobody else sees.
 /// - It does not work on network file systems, and not between containers that do not share the directory.
 #[derive(Debug)]
 pub struct Host {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use super::server::Server;
 use crate::local::shim::lock;
@@ -51,8 +51,7 @@ impl Claims {
 
     /// Prolongs all claims, three times in each lease, until the server object is gone.
     pub async fn renew(server: Weak<Server>, lease: Duration) {
-        let mut ticks = interval(lease / 3);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = ticks(lease / 3);
         loop {
             ticks.tick().await;
             let Some(server) = server.upgrade() else {
@@ -75,12 +74,22 @@ impl Claims {
                         entry.lost.send_replace(true);
                         held.remove(&claim);
                     }
-                    // Perhaps the next one comes through. If not, it is over when the lease is.
-                    Err(_) => {}
+                    // The others would fail too. Perhaps the next time it comes through.
+                    Err(_) => break,
                 }
             }
-            let mut held = lock(&server.claims.held);
-            held.retain(|_, entry| {
+        }
+    }
+
+    /// Says of claims that they are lost when their lease is over, whether the server can be asked or not.
+    pub async fn watch(server: Weak<Server>, lease: Duration) {
+        let mut ticks = ticks(lease / 20);
+        loop {
+            ticks.tick().await;
+            let Some(server) = server.upgrade() else {
+                return;
+            };
+            lock(&server.claims.held).retain(|_, entry| {
                 let over = entry.since.elapsed() >= lease;
                 if over {
                     entry.lost.send_replace(true);
@@ -89,6 +98,12 @@ impl Claims {
             });
         }
     }
+}
+
+fn ticks(period: Duration) -> Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 /// Something held on the server: sets, and as which member.

@@ -89,6 +89,7 @@ impl Redis {
         let server = Arc::new(server);
         server.ping().await?;
         tokio::spawn(Claims::renew(Arc::downgrade(&server), options.lease));
+        tokio::spawn(Claims::watch(Arc::downgrade(&server), options.lease));
         Ok(Self {
             front: Front::new(Arc::new(RedisRemote { server }), String::new()),
         })
