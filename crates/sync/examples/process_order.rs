@@ -65,7 +65,8 @@ async fn safe(orders: &Memory) -> Result<String, Error> {
 pub async fn example() -> Anything {
     let orders = Memory::default();
     let (a, b) = tokio::join!(dangerous(&orders), dangerous(&orders));
-    (a?, b?);
+    a?;
+    b?;
     let charges = CHARGES.swap(0, Ordering::SeqCst);
     println!("dangerous: charged {charges} times");
     assert_eq!(charges, 2);

@@ -27,7 +27,8 @@ pub async fn example() -> Anything {
     let file = folder.path().join("user.json");
     std::fs::write(&file, "0")?;
     let (a, b) = tokio::join!(dangerous(&file), dangerous(&file));
-    (a?, b?);
+    a?;
+    b?;
     println!(
         "dangerous: two calls, counted {}",
         std::fs::read_to_string(&file)?
@@ -39,7 +40,8 @@ pub async fn example() -> Anything {
     let open = || Host::open(HostOptions::in_directory(folder.path().join("locks")));
     let hosts = [open()?, open()?];
     let (a, b) = tokio::join!(safe(&hosts[0], &file), safe(&hosts[1], &file));
-    (a?, b?);
+    a?;
+    b?;
     println!(
         "safe: two calls, counted {}",
         std::fs::read_to_string(&file)?

@@ -44,13 +44,15 @@ async fn usage(sessions: &Memory) -> Result<i64, Error> {
 pub async fn example() -> Anything {
     let sessions = Memory::default();
     let (a, b) = tokio::join!(dangerous(&sessions, 10), dangerous(&sessions, 1));
-    (a?, b?);
+    a?;
+    b?;
     println!("dangerous: 10 and 1 make {}", usage(&sessions).await?);
     assert_ne!(usage(&sessions).await?, 11, "one of them is lost");
 
     let sessions = Memory::default();
     let (a, b) = tokio::join!(safe(&sessions, 10), safe(&sessions, 1));
-    (a?, b?);
+    a?;
+    b?;
     println!("safe: 10 and 1 make {}", usage(&sessions).await?);
     assert_eq!(usage(&sessions).await?, 11);
     Ok(())

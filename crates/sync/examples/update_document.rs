@@ -46,7 +46,8 @@ async fn text(documents: &Memory) -> Result<String, Error> {
 pub async fn example() -> Anything {
     let documents = Memory::default();
     let (a, b) = tokio::join!(dangerous(&documents, "A"), dangerous(&documents, "B"));
-    (a?, b?);
+    a?;
+    b?;
     println!(
         "dangerous: both saved, the document is {:?}",
         text(&documents).await?

@@ -1,5 +1,6 @@
 //! Every example runs: the loss is there without the primitive, and gone with it.
-#![allow(clippy::unwrap_used, dead_code)]
+// Each example is a program of its own, with a copy of what they have in common.
+#![allow(clippy::unwrap_used, clippy::duplicate_mod, dead_code)]
 
 #[path = "../examples/cached_balance.rs"]
 mod cached_balance;

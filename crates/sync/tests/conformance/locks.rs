@@ -304,6 +304,19 @@ pub async fn release_lets_the_next_in(place: &Place) {
     next.release().await.unwrap();
 }
 
+/// Whoever asks to release, and does not wait for the answer, has released.
+pub async fn a_cancelled_release_releases(place: &Place) {
+    let (a, b) = (place.client().await, place.client().await);
+    for request in [exclusive("half released"), shared("half released")] {
+        let guard = a.acquire(request).await.unwrap();
+        let _ = timeout(Duration::ZERO, guard.release()).await;
+        becomes_free(&b, "half released").await;
+        let guard = a.acquire(exclusive("half released")).await.unwrap();
+        drop(guard.release());
+        becomes_free(&b, "half released").await;
+    }
+}
+
 pub async fn stress_never_two_inside(place: &Place) {
     let inside = Arc::new(AtomicI64::new(0));
     let entered = Arc::new(AtomicUsize::new(0));

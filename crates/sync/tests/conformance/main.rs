@@ -97,11 +97,11 @@ macro_rules! conformance {
             locks {
                 excludes shares writers_do_not_starve readers_do_not_starve several_keys_without_deadlock
                 same_key_twice refuses_and_times_out cancelled_waiters_leave_nothing queue_is_bounded
-                fences_grow release_lets_the_next_in stress_never_two_inside odd_keys
+                fences_grow release_lets_the_next_in a_cancelled_release_releases stress_never_two_inside odd_keys
             }
             semaphores {
                 never_more_than_the_limit refuses_at_once queue_is_bounded cancelled_waiters_leave_nothing
-                callers_are_apart limit_of_zero_is_refused
+                callers_are_apart a_cancelled_release_releases limit_of_zero_is_refused
             }
             rates { burst_then_refused refills exact_under_concurrency cost_and_refusals keys_are_apart }
             cells {

@@ -112,6 +112,17 @@ pub async fn callers_are_apart(place: &Place) {
     }
 }
 
+pub async fn a_cancelled_release_releases(place: &Place) {
+    let (a, b) = (place.client().await, place.client().await);
+    let limit = Limit::at_most(1).queue(1, Duration::from_secs(2));
+    for _ in 0..3 {
+        let permit = a.enter("half released", limit).await.unwrap();
+        let _ = timeout(Duration::ZERO, permit.release()).await;
+        let permit = b.enter("half released", limit).await.unwrap();
+        drop(permit.release());
+    }
+}
+
 pub async fn limit_of_zero_is_refused(place: &Place) {
     let client = place.client().await;
     let nobody = client.enter("zero", Limit::at_most(0)).await;

@@ -8,7 +8,6 @@ mod process;
 #[cfg(all(feature = "redis", feature = "postgres"))]
 mod servers;
 #[path = "../support/mod.rs"]
-#[allow(dead_code)]
 mod support;
 
 /// Not a test: what the other process does. Without a role it does nothing.

@@ -60,7 +60,10 @@ impl FenceFile {
         file.read_exact(&mut base)?;
         Ok(Self {
             base: u64::from_le_bytes(base),
-            file: Mutex::new(file),
+            file: Mutex::new(Counted {
+                file,
+                look_at: Instant::now(),
+            }),
         })
     }
 

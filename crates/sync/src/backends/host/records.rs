@@ -184,21 +184,11 @@ impl Finish for Running {
     fn finish(mut self: Box<Self>, outcome: Outcome) -> BoxFuture<'static, Result<()>> {
         self.ended = true;
         let (store, key, ticket) = (self.store.clone(), self.key, self.ticket);
-        let job = move |database: &mut super::store::Database, store: &Store| {
+        self.store.run(move |database| {
             let ended =
                 database.write(|transaction, _, _| end(transaction, &key, ticket, &outcome));
             lock(&store.tickets).remove(&ticket);
             ended
-        };
-        // Sent at once: it is recorded even if nobody polls the future.
-        let (send, receive) = tokio::sync::oneshot::channel();
-        store.clone().send(move |database| {
-            let _ = send.send(job(database, &store));
-        });
-        Box::pin(async move {
-            receive
-                .await
-                .map_err(|_| super::failed("the thread of the database is gone"))?
         })
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::failed;
 use super::owners::Owners;
-use crate::Result;
+use crate::{BoxFuture, Result};
 
 /// How long a write of another process is waited for.
 const BUSY: Duration = Duration::from_secs(5);
@@ -76,18 +76,20 @@ impl Store {
         })
     }
 
-    /// Runs a job and waits for what it returns.
-    pub(super) async fn run<T: Send + 'static>(
+    /// Sends a job at once, whether the future is polled or not. The future waits for what it returns.
+    pub(super) fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Database) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
+    ) -> BoxFuture<'static, Result<T>> {
         let (send, receive) = oneshot::channel();
         self.send(move |database| {
             let _ = send.send(job(database));
         });
-        receive
-            .await
-            .map_err(|_| failed("the thread of the database is gone"))?
+        Box::pin(async move {
+            receive
+                .await
+                .map_err(|_| failed("the thread of the database is gone"))?
+        })
     }
 
     /// Runs a job for which nobody waits.

@@ -30,13 +30,11 @@ fn delete_permit(transaction: &Transaction<'_>, id: i64) -> rusqlite::Result<()>
 impl Release for PermitRow {
     fn release(mut self: Box<Self>) -> BoxFuture<'static, Result<()>> {
         self.given_back = true;
-        let (store, id) = (self.store.clone(), self.id);
-        let deleted = async move {
-            store
-                .run(move |database| database.write(|t, _, _| delete_permit(t, id)))
-                .await
-        };
-        Box::pin(deleted)
+        let id = self.id;
+        Box::pin(
+            self.store
+                .run(move |database| database.write(|t, _, _| delete_permit(t, id))),
+        )
     }
 }
 

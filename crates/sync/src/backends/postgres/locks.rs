@@ -117,10 +117,8 @@ fn lost() -> Error {
 
 impl Release for HeldLocks {
     fn release(mut self: Box<Self>) -> BoxFuture<'static, Result<()>> {
-        // In a task: it happens even if the caller goes away.
         let given_back = self.give_back();
-        let runtime = self.sessions.runtime.clone();
-        Box::pin(async move { detached(&runtime, given_back).await })
+        Box::pin(detached(&self.sessions.runtime, given_back))
     }
 }
 

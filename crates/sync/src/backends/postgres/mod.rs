@@ -303,8 +303,7 @@ impl PermitRow {
 impl Release for PermitRow {
     fn release(mut self: Box<Self>) -> BoxFuture<'static, Result<()>> {
         let deleted = self.delete();
-        let runtime = self.sessions.runtime.clone();
-        Box::pin(async move { detached(&runtime, deleted).await })
+        Box::pin(detached(&self.sessions.runtime, deleted))
     }
 }
 
@@ -359,7 +358,6 @@ impl Finish for Running {
     fn finish(mut self: Box<Self>, outcome: Outcome) -> BoxFuture<'static, Result<()>> {
         self.state = Progress::Ended;
         let (sessions, key, ticket) = (self.sessions.clone(), self.key, self.ticket);
-        // In a task: it is recorded even if the caller goes away.
         let runtime = sessions.runtime.clone();
         let step = async move {
             let (outcome, result) = match outcome {
@@ -375,7 +373,7 @@ impl Finish for Running {
                 Err(error) => Err(error),
             }
         };
-        Box::pin(async move { detached(&runtime, step).await })
+        Box::pin(detached(&runtime, step))
     }
 }
 

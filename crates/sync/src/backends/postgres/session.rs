@@ -151,10 +151,11 @@ impl Sessions {
     }
 }
 
-/// Runs a step in a task of its own: it goes on when the caller is gone, and what it returns is then dropped.
-pub async fn detached<T: Send + 'static>(
+/// Starts a step at once, in a task of its own: it goes on when the caller is gone, and what it returns is then dropped.
+pub fn detached<T: Send + 'static>(
     runtime: &Handle,
     step: impl Future<Output = Result<T>> + Send + 'static,
-) -> Result<T> {
-    runtime.spawn(step).await.map_err(failed)?
+) -> impl Future<Output = Result<T>> + Send + 'static {
+    let running = runtime.spawn(step);
+    async move { running.await.map_err(failed)? }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
-use super::server::Server;
+use super::server::{Server, failed};
 use crate::local::shim::lock;
 use crate::lock::Release;
 use crate::{BoxFuture, Error, Result};
@@ -118,7 +118,9 @@ impl Release for HeldClaim {
     fn release(mut self: Box<Self>) -> BoxFuture<'static, Result<()>> {
         self.released = true;
         self.server.claims.remove(&self.claim);
-        Box::pin(async move {
+        // In a task: it happens even if the caller goes away.
+        let runtime = self.server.runtime.clone();
+        let released = runtime.spawn(async move {
             match self.server.release(&self.claim, &self.members).await {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(Error::Lost {
@@ -126,7 +128,8 @@ impl Release for HeldClaim {
                 }),
                 Err(error) => Err(error),
             }
-        })
+        });
+        Box::pin(async move { released.await.map_err(failed)? })
     }
 }
 
