@@ -1,0 +1,33 @@
+//! Who is alive. Each open backend locks a byte of its own, and the kernel unlocks it when the process is gone.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use super::range::{self, Kind};
+
+pub struct Owners {
+    file: File,
+    me: i64,
+}
+
+impl Owners {
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = super::open_file(path)?;
+        loop {
+            // Positive and below 2^60: it is an offset in a file and a number in the database.
+            let me = fastrand::i64(1..1 << 60);
+            if range::try_lock(&file, Kind::Exclusive, me.unsigned_abs(), 1)? {
+                return Ok(Self { file, me });
+            }
+        }
+    }
+
+    pub fn me(&self) -> i64 {
+        self.me
+    }
+
+    pub fn is_alive(&self, owner: i64) -> io::Result<bool> {
+        Ok(owner == self.me || range::is_locked(&self.file, owner.unsigned_abs(), 1)?)
+    }
+}

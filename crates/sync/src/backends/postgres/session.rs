@@ -1,0 +1,161 @@
+//! Connections: one for everything that does not wait, and a few for what does.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, watch};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, NoTls, Row};
+
+use std::sync::Arc;
+
+use crate::local::shim::lock;
+use crate::{Error, Result};
+
+/// Connections for waiting, in each process. When all are busy, waiting is asking again.
+const WAITERS: usize = 4;
+const CONNECT: Duration = Duration::from_secs(3);
+/// A server that says nothing for this long is gone.
+const SILENCE: Duration = Duration::from_secs(10);
+/// After so many requests, rows whose time is over are deleted.
+const SWEEP_EACH: u32 = 4096;
+
+pub fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::unavailable("postgres", error)
+}
+
+/// A connection. What it holds is gone when it is.
+pub struct Session {
+    pub client: Client,
+    /// Held exclusively as long as the session lives: others see by it that we are alive.
+    pub owner: i64,
+    pub lost: watch::Receiver<bool>,
+}
+
+impl Session {
+    async fn open(config: &Config) -> Result<Self> {
+        let connected = tokio::time::timeout(CONNECT, config.connect(NoTls)).await;
+        let (client, connection) = connected.map_err(failed)?.map_err(failed)?;
+        let (ended, lost) = watch::channel(false);
+        tokio::spawn(async move {
+            let _ = connection.await;
+            ended.send_replace(true);
+        });
+        let owner = fastrand::i64(1..);
+        client
+            .query_one("SELECT pg_advisory_lock($1)", &[&owner])
+            .await
+            .map_err(failed)?;
+        Ok(Self {
+            client,
+            owner,
+            lost,
+        })
+    }
+
+    pub async fn row(&self, query: &str, arguments: &[&(dyn ToSql + Sync)]) -> Result<Row> {
+        self.client
+            .query_one(query, arguments)
+            .await
+            .map_err(failed)
+    }
+}
+
+pub struct Sessions {
+    config: Config,
+    current: tokio::sync::Mutex<Option<Arc<Session>>>,
+    idle: Mutex<Vec<Session>>,
+    pub waiters: Arc<Semaphore>,
+    pub runtime: Handle,
+    until_sweep: AtomicU32,
+}
+
+impl Sessions {
+    pub async fn connect(url: &str) -> Result<Self> {
+        // What the client says of a URL that it does not understand may repeat it, and the password with it.
+        let mut config: Config = url
+            .parse()
+            .map_err(|_| Error::Invalid("not a PostgreSQL URL that can be used here".into()))?;
+        config
+            .application_name("toctou")
+            .connect_timeout(CONNECT)
+            .keepalives_idle(SILENCE / 2)
+            .tcp_user_timeout(SILENCE);
+        let sessions = Self {
+            config,
+            current: tokio::sync::Mutex::default(),
+            idle: Mutex::default(),
+            waiters: Arc::new(Semaphore::new(WAITERS)),
+            runtime: Handle::current(),
+            until_sweep: AtomicU32::new(SWEEP_EACH),
+        };
+        let session = sessions.current().await?;
+        session
+            .client
+            .batch_execute(include_str!("schema.sql"))
+            .await
+            .map_err(failed)?;
+        session
+            .row("SELECT toctou.sweep($1)", &[&session.owner])
+            .await?;
+        Ok(sessions)
+    }
+
+    /// The session for everything that does not wait; a new one if it is gone.
+    pub async fn current(&self) -> Result<Arc<Session>> {
+        let mut current = self.current.lock().await;
+        if let Some(session) = current
+            .as_ref()
+            .filter(|session| !session.client.is_closed())
+        {
+            return Ok(session.clone());
+        }
+        let session = Arc::new(Session::open(&self.config).await?);
+        *current = Some(session.clone());
+        Ok(session)
+    }
+
+    /// A session for waiting. The caller has a permit of `waiters`.
+    pub async fn waiter(&self) -> Result<Session> {
+        loop {
+            let idle = lock(&self.idle).pop();
+            match idle {
+                Some(session) if session.client.is_closed() => {}
+                Some(session) => return Ok(session),
+                None => return Session::open(&self.config).await,
+            }
+        }
+    }
+
+    pub fn give_back(&self, session: Session) {
+        if !session.client.is_closed() {
+            lock(&self.idle).push(session);
+        }
+    }
+
+    /// Called by steps that add rows which end by themselves.
+    pub fn sweep_now_and_then(self: &Arc<Self>) {
+        if self.until_sweep.fetch_sub(1, Ordering::Relaxed) != 1 {
+            return;
+        }
+        self.until_sweep.store(SWEEP_EACH, Ordering::Relaxed);
+        let sessions = self.clone();
+        self.runtime.spawn(async move {
+            let session = sessions.current().await?;
+            session
+                .row("SELECT toctou.sweep($1)", &[&session.owner])
+                .await
+        });
+    }
+}
+
+/// Starts a step at once, in a task of its own: it goes on when the caller is gone, and what it returns is then dropped.
+pub fn detached<T: Send + 'static>(
+    runtime: &Handle,
+    step: impl Future<Output = Result<T>> + Send + 'static,
+) -> impl Future<Output = Result<T>> + Send + 'static {
+    let running = runtime.spawn(step);
+    async move { running.await.map_err(failed)? }
+}

@@ -1,0 +1,185 @@
+//! Real servers, started by the tests and gone with them.
+//!
+//! A shell stands between: it stops the server and removes its folder when its standard input ends, which also happens
+//! when the test is killed.
+#![allow(dead_code, clippy::unwrap_used)] // each test uses a part
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub struct Server {
+    kind: Kind,
+    port: u16,
+    folder: PathBuf,
+    shell: Option<Child>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Redis,
+    Postgres,
+}
+
+fn program(name: &str) -> PathBuf {
+    let versions = glob("/usr/lib/postgresql")
+        .into_iter()
+        .map(|version| version.join("bin"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(versions)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+        .unwrap_or_else(|| panic!("{name} was not found: run ./scripts/services install"))
+}
+
+fn glob(folder: &str) -> Vec<PathBuf> {
+    std::fs::read_dir(folder)
+        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default()
+}
+
+/// PostgreSQL does not run as root.
+fn unprivileged(script: String) -> String {
+    if rustix::process::geteuid().is_root() {
+        format!("exec setpriv --reuid=postgres --regid=postgres --clear-groups sh -c '{script}'")
+    } else {
+        script
+    }
+}
+
+impl Server {
+    pub fn start(kind: Kind) -> Self {
+        let folder = tempfile::Builder::new()
+            .prefix("toctou-server-")
+            .tempdir()
+            .unwrap()
+            .keep();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        if kind == Kind::Postgres {
+            let data = folder.join("data");
+            std::fs::create_dir(&data).unwrap();
+            if rustix::process::geteuid().is_root() {
+                let owned = Command::new("chown")
+                    .arg("-R")
+                    .arg("postgres")
+                    .arg(&folder)
+                    .status();
+                assert!(owned.unwrap().success());
+            }
+            let made = unprivileged(format!(
+                "cd / && {} -D {} -U toctou --auth=trust --no-sync --no-instructions",
+                program("initdb").display(),
+                data.display()
+            ));
+            let made = Command::new("sh")
+                .args(["-c", &made])
+                .stdout(Stdio::null())
+                .output();
+            let made = made.unwrap();
+            assert!(
+                made.status.success(),
+                "initdb: {}",
+                String::from_utf8_lossy(&made.stderr)
+            );
+        }
+        let mut server = Self {
+            kind,
+            port,
+            folder,
+            shell: None,
+        };
+        server.run();
+        server
+    }
+
+    pub fn url(&self) -> String {
+        match self.kind {
+            Kind::Redis => format!("redis://127.0.0.1:{}/", self.port),
+            Kind::Postgres => format!("postgres://toctou@127.0.0.1:{}/postgres", self.port),
+        }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Starts it (again), and waits until it takes connections.
+    pub fn run(&mut self) {
+        let (folder, port) = (self.folder.display(), self.port);
+        let (command, stop) = match self.kind {
+            Kind::Redis => (
+                format!(
+                    "{} --port {port} --bind 127.0.0.1 --save \"\" --appendonly no --dir {folder}",
+                    program("redis-server").display()
+                ),
+                "KILL",
+            ),
+            Kind::Postgres => (
+                format!(
+                    "{} -D {folder}/data -p {port} -k {folder} -c fsync=off -c listen_addresses=127.0.0.1",
+                    program("postgres").display()
+                ),
+                "QUIT",
+            ),
+        };
+        let script = format!(
+            "cd /; {command} >{folder}/log 2>&1 </dev/null & server=$!; read _; kill -{stop} $server; wait $server"
+        );
+        let script = match self.kind {
+            Kind::Redis => script,
+            Kind::Postgres => unprivileged(script),
+        };
+        let shell = Command::new("sh")
+            .args(["-c", &script])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        self.shell = Some(shell);
+        let start = Instant::now();
+        while !self.is_ready() {
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "the server did not start: {}",
+                std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        match self.kind {
+            Kind::Redis => TcpStream::connect(("127.0.0.1", self.port)).is_ok(),
+            Kind::Postgres => Command::new(program("pg_isready"))
+                .args(["-q", "-h", "127.0.0.1", "-p", &self.port.to_string()])
+                .status()
+                .unwrap()
+                .success(),
+        }
+    }
+
+    /// Stops it at once, and waits until it is gone.
+    pub fn stop(&mut self) {
+        if let Some(mut shell) = self.shell.take() {
+            drop(shell.stdin.take());
+            shell.wait().unwrap();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+        remove(&self.folder);
+    }
+}
+
+fn remove(folder: &Path) {
+    let _ = std::fs::remove_dir_all(folder);
+}
