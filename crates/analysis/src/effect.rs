@@ -495,6 +495,8 @@ pub struct Window {
     /// An object is put back where it was taken from, or a failure restores
     /// what was there: nothing is lost unless somebody replaced it meanwhile.
     pub puts_back: bool,
+    /// What was read is also what the meeting function gives back: a cache.
+    pub served: bool,
     /// The write happens where the check said yes (`true`) or no (`false`).
     pub positive: Option<bool>,
     pub id: Site,

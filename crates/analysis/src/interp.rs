@@ -144,7 +144,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         });
         let module = cx.program.function_module[id.0 as usize];
         let dispatch = cx.program.modules[module.0 as usize].dispatch;
-        let anywhere = matches!(dispatch, Dispatch::Anywhere | Dispatch::Guarded);
+        let anywhere = dispatch.is_unguarded() || dispatch == Dispatch::Guarded;
         let null = cx.syms.null();
         let mut interp = Interp {
             vals: vec![null; function.vars.len()],

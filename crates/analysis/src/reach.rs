@@ -99,6 +99,8 @@ pub struct ReachedWindow {
     pub puts_back: bool,
     /// The same server changes what paths lead to: it makes links, moves, runs commands.
     pub relinked: bool,
+    /// What was read is also what the meeting function gives back: a cache.
+    pub served: bool,
     /// The write happens where the check said yes (`true`) or no (`false`).
     pub write_positive: Option<bool>,
     pub reached_by: Vec<Reach>,
@@ -162,6 +164,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
             continue;
         };
         let thread = thread_of(&cx, root);
+        let in_turn = handlers_at_once(&cx, root) == Some(1);
         for w in &summary.windows {
             let mut w = Rc::clone(w);
             if let Some(sure) = thread
@@ -170,6 +173,13 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
                 let w = Rc::make_mut(&mut w);
                 w.in_thread();
                 w.duck |= !sure;
+            }
+            if in_turn && !w.detached && w.in_process {
+                let w = Rc::make_mut(&mut w);
+                w.in_process = false;
+                if !w.cross_process {
+                    continue;
+                }
             }
             let w = &w;
             if !is_shared(&cx, w, root, &activations) {
@@ -286,6 +296,18 @@ fn thread_of(cx: &Context<'_, '_>, root: &FoundEntry) -> Option<bool> {
             handlers: Some(true),
         } => Some(true),
         Dispatch::Threads { handlers: None } => Some(false),
+        _ => None,
+    }
+}
+
+/// How many handlers of this kind are under way at once, if that is bounded.
+/// Routes are served by somebody else than the SDK.
+pub(crate) fn handlers_at_once(cx: &Context<'_, '_>, root: &FoundEntry) -> Option<u32> {
+    let module = cx.program.function_module[root.func.0 as usize];
+    match cx.program.modules[module.0 as usize].dispatch {
+        Dispatch::Bounded { handlers } if is_served(root.kind) && root.kind != EntryKind::Route => {
+            Some(handlers)
+        }
         _ => None,
     }
 }
@@ -552,7 +574,7 @@ fn is_shared(
         return true;
     }
     let module = cx.program.function_module[w.meet.0 as usize];
-    let threads = cx.program.modules[module.0 as usize].dispatch == Dispatch::Anywhere;
+    let threads = cx.program.modules[module.0 as usize].dispatch.is_unguarded();
     // Where nobody gives way, all code that changes anything would be suspect:
     // that somebody took a lock for it says that threads share it.
     if threads && root.kind == EntryKind::Export && w.partial.is_none() {
@@ -735,6 +757,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         write_in_handler: w.write_in_handler,
         puts_back: w.puts_back,
         relinked: false,
+        served: w.served,
         write_positive: w.positive,
         role: cx.program.file_of(w.meet).role,
         reached_by: vec![reach],

@@ -306,6 +306,7 @@ impl Interp<'_, '_, '_> {
             puts_back: write.puts_back
                 && (write_in_handler
                     || matches!(self.cx.syms.kind(write.loc.key), SymKind::Index(..))),
+            served: self.is_given_back(r),
             positive: self.polarity(r, write),
             id: sym::through(read.site, write.site),
         };
@@ -317,6 +318,21 @@ impl Interp<'_, '_, '_> {
             }
         }
         self.is_open(&window).then_some(window)
+    }
+
+    /// Does the function give back what was read, and not only whether it was there?
+    fn is_given_back(&self, r: usize) -> bool {
+        let others = self.cx.words.others;
+        self.function.blocks.iter().any(|block| {
+            let Term::Return(Some(v)) = block.term else {
+                return false;
+            };
+            self.deps_of(self.val(v)).iter().any(|d| {
+                d.source == crate::effect::Source::Event(r as u32)
+                    && !d.implicit
+                    && d.attr.is_none_or(|a| !others.contains(&a))
+            })
+        })
     }
 
     /// Is what was read compared, to decide about the write?

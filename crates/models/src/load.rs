@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::schema::{
-    CallModel, ChainModel, ClassEntryModel, EntryModel, Library, MarkedEntryModel,
+    CallModel, ChainModel, ClassEntryModel, EntryModel, Library, MarkedEntryModel, RunsModel,
 };
 
 mod builtin;
@@ -271,6 +271,11 @@ impl Models {
     /// Builder chains. The first that matches is meant; longer ones stand first.
     pub fn chains(&self) -> &[ChainModelRef] {
         &self.chains
+    }
+
+    /// How packages run handlers, those that were said last first.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = &RunsModel> {
+        self.libraries.iter().rev().flat_map(|l| &l.runs)
     }
 
     /// Is there anything to say about this path, or about something below it?

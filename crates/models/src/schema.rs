@@ -99,6 +99,29 @@ pub struct Library {
     /// a `Mutex<Store>` has the methods and fields of `Store`.
     #[serde(default)]
     pub holders: Vec<String>,
+    /// How handlers are run, by the version that the project asks for.
+    #[serde(default)]
+    pub runs: Vec<RunsModel>,
+}
+
+/// How a package runs handlers, from a version on and until the next that is
+/// said. Who imports `package`, or something below it, is meant.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RunsModel {
+    /// The package's name in manifests.
+    pub package: String,
+    /// The first version, major and minor: `0.33`.
+    pub from: String,
+    /// Does a handler that is not asynchronous have a thread of its own?
+    #[serde(default)]
+    pub threads: Option<bool>,
+    /// No more handlers than this are under way at once …
+    #[serde(default)]
+    pub at_once: Option<u32>,
+    /// … unless one of these names occurs in the program: another transport.
+    #[serde(default)]
+    pub unless_named: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
