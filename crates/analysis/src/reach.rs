@@ -99,6 +99,8 @@ pub struct ReachedWindow {
     pub puts_back: bool,
     /// The same server changes what paths lead to: it makes links, moves, runs commands.
     pub relinked: bool,
+    /// All that was looked at is what kind of thing it is, or how old.
+    pub aside: bool,
     /// What was read is also what the meeting function gives back: a cache.
     pub served: bool,
     /// The write happens where the check said yes (`true`) or no (`false`).
@@ -157,6 +159,9 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     let mut roots = roots(&cx, entries);
     wrapped(&cx, &mut roots);
     let activations = activations(&cx, &roots, edges);
+    // What runs in threads that were started, beside handlers.
+    let spawned = cx.plain.iter().flat_map(|p| &p.calls).filter(|c| c.spawned);
+    let beside = order::reachable(edges, spawned.map(|c| c.callee));
     let mut merged: FxHashMap<Key, usize> = FxHashMap::default();
     let mut windows: Vec<ReachedWindow> = Vec::new();
     for root in &roots {
@@ -174,7 +179,8 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
                 w.in_thread();
                 w.duck |= !sure;
             }
-            if in_turn && !w.detached && w.in_process {
+            let beside = beside[w.meet.0 as usize];
+            if in_turn && !w.detached && w.in_process && !beside {
                 let w = Rc::make_mut(&mut w);
                 w.in_process = false;
                 if !w.cross_process {
@@ -574,7 +580,9 @@ fn is_shared(
         return true;
     }
     let module = cx.program.function_module[w.meet.0 as usize];
-    let threads = cx.program.modules[module.0 as usize].dispatch.is_unguarded();
+    let threads = cx.program.modules[module.0 as usize]
+        .dispatch
+        .is_unguarded();
     // Where nobody gives way, all code that changes anything would be suspect:
     // that somebody took a lock for it says that threads share it.
     if threads && root.kind == EntryKind::Export && w.partial.is_none() {
@@ -757,6 +765,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         write_in_handler: w.write_in_handler,
         puts_back: w.puts_back,
         relinked: false,
+        aside: w.aside,
         served: w.served,
         write_positive: w.positive,
         role: cx.program.file_of(w.meet).role,

@@ -287,7 +287,7 @@ impl Interp<'_, '_, '_> {
             tested,
             compared: self.is_compared(r, write),
             keyed,
-            checked,
+            checked: checked.clone(),
             read_row: read.row.clone(),
             write_row: write.row.clone(),
             constant: write.constant,
@@ -306,6 +306,9 @@ impl Interp<'_, '_, '_> {
             puts_back: write.puts_back
                 && (write_in_handler
                     || matches!(self.cx.syms.kind(write.loc.key), SymKind::Index(..))),
+            aside: read.act == Act::Check
+                && !checked.is_empty()
+                && checked.iter().all(|c| self.cx.words.asides.contains(c)),
             served: self.is_given_back(r),
             positive: self.polarity(r, write),
             id: sym::through(read.site, write.site),

@@ -141,7 +141,10 @@ fn nearest<'a>(asked: &'a [Asked], path: &str, package: &str) -> Option<&'a Requ
             || path
                 .strip_prefix(folder.as_str())
                 .is_some_and(|rest| rest.starts_with('/'));
-        for said in requirements.iter().filter(|r| above && r.package == package) {
+        for said in requirements
+            .iter()
+            .filter(|r| above && r.package == package)
+        {
             let better = match best {
                 None => true,
                 Some((len, old)) => (said.exact, folder.len()) > (old.exact, len),

@@ -273,6 +273,12 @@ impl Models {
         &self.chains
     }
 
+    /// Fields and methods that say nothing about whether a thing is there.
+    pub fn asides(&self) -> impl Iterator<Item = &str> {
+        let calls = self.libraries.iter().flat_map(|l| &l.call);
+        calls.flat_map(|call| call.asides.iter().map(String::as_str))
+    }
+
     /// How packages run handlers, those that were said last first.
     pub(crate) fn runs(&self) -> impl Iterator<Item = &RunsModel> {
         self.libraries.iter().rev().flat_map(|l| &l.runs)

@@ -159,6 +159,10 @@ pub struct CallModel {
     /// or is told: `json.Unmarshal(data, &v)`, `rows.Scan(&a, &b)`.
     #[serde(default)]
     pub fills: Option<Place>,
+    /// Fields and methods of what comes back that say what kind of thing it is,
+    /// or how old, and not whether there is one: `info.IsDir()`.
+    #[serde(default)]
+    pub asides: Vec<String>,
     /// For a `method`: only on a receiver that another call has shown to be a
     /// table or collection. So `delete` can mean a row where `findById` stands beside it.
     #[serde(default)]

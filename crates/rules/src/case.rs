@@ -171,7 +171,7 @@ impl Case<'_> {
         // That there is no file, though, is what a first write is for, wherever it stands.
         let distant = w.read_act == Act::Read && self.is_distant_decision();
         let cleans_up = w.write_in_handler && w.write_positive != Some(false);
-        self.deletes() || overwrites || w.constant || cleans_up || distant
+        self.deletes() || overwrites || w.aside || w.constant || cleans_up || distant
     }
 
     /// A cache is filled with what was made anew: twice is waste, and no more.
@@ -180,7 +180,6 @@ impl Case<'_> {
         self.is(ResourceKind::Memory)
             && !w.data
             && w.served
-            && w.write_positive != Some(true)
             && !self.deletes()
             && !w.constant
             && !w.other_writes

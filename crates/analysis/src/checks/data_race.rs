@@ -187,7 +187,8 @@ fn follow(
                 matches!(access.owner, Owner::Variable(cell) if !cx.is_module_cell(cell));
             // A variable that a thread shares with the function that started it:
             // who waits for whom is not known.
-            if !shared(access.owner) || captured && !matches!(start, Start::Handler | Start::InTurn) {
+            if !shared(access.owner) || captured && !matches!(start, Start::Handler | Start::InTurn)
+            {
                 continue;
             }
             let mut held = locks.clone();
