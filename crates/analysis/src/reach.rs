@@ -329,20 +329,26 @@ fn is_served(kind: EntryKind) -> bool {
     )
 }
 
-/// Classes of the program that extend a library's handler class.
+/// Classes of the program that extend a library's handler class, or have its methods.
 pub(crate) fn class_entries(cx: &mut Context<'_, '_>) {
-    for c in 0..cx.program.classes.len() {
-        let class = ClassId(c as u32);
-        let Some(crate::linkage::TypeTarget::Ext(e)) = cx.linkage.superclass(class) else {
-            continue;
-        };
-        for model in cx.library.class_entries(e, &cx.entities, &cx.names) {
-            let program = cx.program;
-            for (name, f) in &program.classes[c].methods {
+    let program = cx.program;
+    for (c, class) in program.classes.iter().enumerate() {
+        let mut models: Vec<toctou_models::ClassEntryModelRef> = Vec::new();
+        if let Some(crate::linkage::TypeTarget::Ext(e)) = cx.linkage.superclass(ClassId(c as u32)) {
+            let extended = cx.library.class_entries(e, &cx.entities, &cx.names);
+            models.extend(extended.iter().cloned());
+        }
+        let has = |m: &String| class.methods.iter().any(|(n, _)| cx.names.text(*n) == m);
+        if !class.is_interface {
+            let any = cx.library.any_class_entries().iter();
+            models.extend(any.filter(|model| model.methods.iter().all(has)).cloned());
+        }
+        for model in models {
+            for (name, f) in &class.methods {
                 if model.methods.iter().any(|m| m == cx.names.text(*name)) {
                     cx.entries.push(FoundEntry {
                         kind: model.kind,
-                        name: Some(cx.names.text(program.classes[c].name).to_owned()),
+                        name: Some(cx.names.text(class.name).to_owned()),
                         handler: *f,
                         func: *f,
                         span: program.function(*f).name_span,

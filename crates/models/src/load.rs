@@ -125,6 +125,7 @@ pub struct Models {
     methods: Table<CallModel>,
     ducks: Table<EntryModel>,
     chains: Vec<ChainModelRef>,
+    any_classes: Vec<ClassEntryModelRef>,
 }
 
 impl Models {
@@ -251,6 +252,11 @@ impl Models {
             .get(module)
             .and_then(|table| table.classes.get(plain_path(path)))
             .unwrap_or_default()
+    }
+
+    /// Handlers by the methods that a class has.
+    pub fn any_class_entries(&self) -> &[ClassEntryModelRef] {
+        &self.any_classes
     }
 
     /// Handlers by what they are marked with.
@@ -426,6 +432,8 @@ impl Models {
                 }
             }
         }
+        let any = classes.iter().filter(|m| m.names.iter().any(|n| n == "*"));
+        self.any_classes.extend(any.cloned());
         for model in &source.chain {
             self.chains.push(plain_ref(&id, model));
         }

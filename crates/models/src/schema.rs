@@ -295,6 +295,8 @@ pub enum Do {
     Enroll,
     /// Waits until everything that was counted in under the same key is done.
     Join,
+    /// Changes what stands at `key` in memory, and nothing in it keeps threads apart.
+    Change,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize, JsonSchema)]
@@ -516,7 +518,8 @@ pub struct EntryModel {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ClassEntryModel {
-    /// The base classes, by path below the module: `MCPTool`.
+    /// The base classes, by path below the module: `MCPTool`. `*` is any class that
+    /// has all the methods, in languages where nobody says what it extends.
     pub names: Vec<String>,
     pub kind: EntryKind,
     /// The methods that clients reach.

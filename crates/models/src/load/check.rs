@@ -94,7 +94,9 @@ pub(super) fn library(library: &Library) -> Checked {
         entry(model)?;
     }
     for model in &library.class_entry {
-        names(&model.names, Names::Calls)?;
+        if model.names != ["*"] {
+            names(&model.names, Names::Calls)?;
+        }
         if model.methods.is_empty() {
             return Err(problem(
                 "methods",
