@@ -375,10 +375,6 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/go/builtins.toml"),
     ),
     (
-        "go/containers.toml",
-        include_str!("../../libraries/go/containers.toml"),
-    ),
-    (
         "go/database-sql.toml",
         include_str!("../../libraries/go/database-sql.toml"),
     ),
@@ -393,6 +389,7 @@ static BUILTIN: &[(&str, &str)] = &[
     ),
     ("go/gorm.toml", include_str!("../../libraries/go/gorm.toml")),
     ("go/io.toml", include_str!("../../libraries/go/io.toml")),
+    ("go/list.toml", include_str!("../../libraries/go/list.toml")),
     (
         "go/mcp-go-sdk.toml",
         include_str!("../../libraries/go/mcp-go-sdk.toml"),
