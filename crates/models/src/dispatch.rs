@@ -156,3 +156,74 @@ fn nearest<'a>(asked: &'a [Asked], path: &str, package: &str) -> Option<&'a Requ
     }
     best.map(|(_, said)| said)
 }
+
+#[cfg(test)]
+mod tests {
+    use toctou_core::FileId;
+    use toctou_core::ir::{Import, ImportedName, Var};
+
+    use super::*;
+
+    /// By which dispatch a module that imports `path` runs, and how many notes there are.
+    fn dispatch_of(
+        language: &str,
+        path: &str,
+        named: &[&str],
+        asked: &[(&str, (u32, u32))],
+    ) -> (Dispatch, usize) {
+        let mut module = Module::new(FileId(0), Dispatch::Anywhere);
+        let name = module.names.intern(path);
+        for name in named {
+            module.names.intern(name);
+        }
+        module.imports.push(Import {
+            var: Var(0),
+            specifier: name,
+            name: ImportedName::Namespace,
+            target: Some(Target::External(name)),
+        });
+        let requirements = asked
+            .iter()
+            .map(|(package, version)| Requirement {
+                package: (*package).to_owned(),
+                version: *version,
+                exact: true,
+            })
+            .collect();
+        let asked = [Asked {
+            folder: String::new(),
+            requirements,
+        }];
+        let mut modules = [module];
+        let notes =
+            Models::builtin(language).set_dispatch(&["src/a".to_owned()], &mut modules, &asked);
+        (modules[0].dispatch, notes.len())
+    }
+
+    #[test]
+    fn the_version_decides_about_threads() {
+        let of = |asked: &[_]| dispatch_of("python", "mcp.server.fastmcp", &[], asked);
+        let threads = |handlers| Dispatch::Threads { handlers };
+        assert_eq!(of(&[("mcp", (1, 9))]), (threads(Some(false)), 0));
+        assert_eq!(of(&[("mcp", (2, 0))]), (threads(Some(true)), 0));
+        assert_eq!(of(&[("other", (2, 0))]), (threads(None), 1));
+    }
+
+    #[test]
+    fn the_version_decides_how_many_handlers_run_at_once() {
+        let go = "github.com/mark3labs/mcp-go";
+        let of = |named: &[&str], minor| {
+            let import = format!("{go}/server");
+            dispatch_of("go", &import, named, &[(go, (0, minor))]).0
+        };
+        assert_eq!(of(&[], 32), Dispatch::Bounded { handlers: 1 });
+        assert_eq!(of(&[], 33), Dispatch::Anywhere);
+        assert_eq!(of(&[], 44), Dispatch::Bounded { handlers: 5 });
+        assert_eq!(of(&["NewSSEServer"], 32), Dispatch::Anywhere);
+        let unknown = dispatch_of("go", "github.com/mark3labs/mcp-go/server", &[], &[]);
+        assert_eq!(unknown, (Dispatch::Anywhere, 0));
+        // A package whose name only begins alike is another one.
+        let other = dispatch_of("go", "github.com/mark3labs/mcp-gone", &[], &[(go, (0, 1))]);
+        assert_eq!(other, (Dispatch::Anywhere, 0));
+    }
+}
