@@ -34,28 +34,29 @@ pub(crate) fn check(cx: &mut Context<'_, '_>, _edges: &[Vec<u32>]) {
 /// Locks that every caller of a function holds: helpers that are called under
 /// a lock do not take it.
 fn held_by_callers(cx: &Context<'_, '_>) -> Vec<Vec<HeldLock>> {
-    let mut held: Vec<Option<Vec<HeldLock>>> = vec![None; cx.plain.len()];
-    for handler in &cx.entries {
-        held[handler.handler.0 as usize] = Some(Vec::new());
-    }
+    let mut held: Vec<Vec<HeldLock>> = vec![Vec::new(); cx.plain.len()];
+    // A helper of a helper: so many calls deep.
     for _ in 0..3 {
-        let before = held.clone();
-        for (f, plain) in cx.plain.iter().enumerate() {
+        let mut next: Vec<Option<Vec<HeldLock>>> = vec![None; cx.plain.len()];
+        for entry in &cx.entries {
+            next[entry.handler.0 as usize] = Some(Vec::new());
+        }
+        for (plain, above) in cx.plain.iter().zip(&held) {
             for call in &plain.calls {
-                let mut locks = call.locks.clone();
-                locks.extend(before[f].iter().flatten().copied());
-                if call.spawned {
-                    locks.clear();
+                let mut locks: Vec<HeldLock> = Vec::new();
+                if !call.spawned {
+                    locks.extend(call.locks.iter().chain(above));
                 }
-                let slot = &mut held[call.callee.0 as usize];
+                let slot = &mut next[call.callee.0 as usize];
                 match slot {
                     Some(known) => known.retain(|l| locks.contains(l)),
                     None => *slot = Some(locks),
                 }
             }
         }
+        held = next.into_iter().map(Option::unwrap_or_default).collect();
     }
-    held.into_iter().map(Option::unwrap_or_default).collect()
+    held
 }
 
 fn class_of(cx: &Context<'_, '_>, f: FuncId) -> Option<ClassId> {
