@@ -322,6 +322,12 @@ impl Interp<'_, '_, '_> {
                     read = event.or(read);
                 }
                 Do::Close | Do::Enroll | Do::Join => self.life(effect, view),
+                Do::Change => {
+                    let key = effect.key.as_ref().and_then(|p| self.place(p, view));
+                    if let Some(key) = key.or(view.recv) {
+                        self.content_access(key, true);
+                    }
+                }
                 _ => {
                     if matches!(effect.effect.r#do, Do::Use | Do::Open) {
                         self.life(effect, view);

@@ -292,7 +292,9 @@ fn reverse_post_order(succs: &[Vec<Edge>]) -> (Vec<u32>, bool) {
         state[0] = 1;
     }
     while let Some((b, i)) = stack.pop() {
-        if let Some(edge) = succs[b as usize].get(i) {
+        // Last things first: so the body of a loop stands before what follows it.
+        let edges = &succs[b as usize];
+        if let Some(edge) = edges.len().checked_sub(i + 1).map(|last| &edges[last]) {
             stack.push((b, i + 1));
             let to = edge.to.0;
             match state[to as usize] {

@@ -168,6 +168,8 @@ pub struct Words {
     pub keywords: Name,
     /// Fields that only wrap what was read: `rows`, `data`.
     pub wrappers: FxHashSet<Name>,
+    /// What says of which kind a thing is, or how old.
+    pub asides: FxHashSet<Name>,
 }
 
 impl<'a, 'm> Context<'a, 'm> {
@@ -205,6 +207,7 @@ impl<'a, 'm> Context<'a, 'm> {
                 "releaseLock",
             ]
             .map(|w| names.intern(w)),
+            asides: models.asides().map(|w| names.intern(w)).collect(),
             wrappers: [
                 "rows", "row", "data", "result", "results", "value", "values", "items", "length",
                 "size", "0", "docs", "rowCount", "count", "changes", "error", "body",

@@ -495,6 +495,10 @@ pub struct Window {
     /// An object is put back where it was taken from, or a failure restores
     /// what was there: nothing is lost unless somebody replaced it meanwhile.
     pub puts_back: bool,
+    /// All that was looked at is what kind of thing it is, or how old.
+    pub aside: bool,
+    /// What was read is also what the meeting function gives back: a cache.
+    pub served: bool,
     /// The write happens where the check said yes (`true`) or no (`false`).
     pub positive: Option<bool>,
     pub id: Site,

@@ -355,7 +355,7 @@ impl Interp<'_, '_, '_> {
                     skipped = true;
                 }
             }
-            if skipped {
+            if skipped || self.fails_holding(held, bit) {
                 // Taken below us: the call that took it is what can be shown here.
                 let span = if a.lock.func == self.id {
                     a.lock.span
@@ -368,6 +368,36 @@ impl Interp<'_, '_, '_> {
         for (span, key) in found {
             self.lock_defect(DefectKind::NotReleased, span, key);
         }
+    }
+
+    /// Where failures are returned: is the lock still held where one is, although
+    /// it is given back where all went well?
+    fn fails_holding(&self, held: &Held, bit: u64) -> bool {
+        let (mut well, mut failed) = (None, false);
+        for (b, block) in self.function.blocks.iter().enumerate() {
+            let Term::Return(Some(value)) = block.term else {
+                continue;
+            };
+            if !self.anywhere || self.cfg.preds[b].is_empty() && b != 0 {
+                continue;
+            }
+            let last = match self.cx.syms.kind(self.val(value)) {
+                SymKind::Object(fields) => fields.last().map(|(_, sym)| *sym),
+                _ => None,
+            };
+            let last = last.unwrap_or_else(|| self.val(value));
+            let is_held = held.at_end(b as u32, block.insts.len()) & bit != 0;
+            match self.cx.syms.kind(last) {
+                SymKind::Null => well = Some(well.unwrap_or(true) && !is_held),
+                SymKind::Call(_)
+                | SymKind::Field(..)
+                | SymKind::Ext(_)
+                | SymKind::Fresh(_)
+                | SymKind::Unknown(_) => failed |= is_held,
+                _ => {}
+            }
+        }
+        failed && well == Some(true)
     }
 
     pub(crate) fn lock_defect(&mut self, kind: DefectKind, span: Span, key: Sym) {

@@ -144,7 +144,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         });
         let module = cx.program.function_module[id.0 as usize];
         let dispatch = cx.program.modules[module.0 as usize].dispatch;
-        let anywhere = matches!(dispatch, Dispatch::Anywhere | Dispatch::Guarded);
+        let anywhere = dispatch.is_unguarded() || dispatch == Dispatch::Guarded;
         let null = cx.syms.null();
         let mut interp = Interp {
             vals: vec![null; function.vars.len()],
@@ -456,7 +456,12 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 self.field_access(*obj, base, *field, true);
                 let place = self.cx.syms.make(SymKind::Field(base, *field));
                 let value = self.val(*value);
-                self.write_memory(place, value, Mode::Blind);
+                if self.is_copy(*obj, base) {
+                    let data = self.deps_of(value);
+                    self.taint(place, &data);
+                } else {
+                    self.write_memory(place, value, Mode::Blind);
+                }
             }
             Op::GetIndex { dst, obj, index } => {
                 let (base, index) = (self.val(*obj), self.val(*index));

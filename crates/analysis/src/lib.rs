@@ -48,6 +48,11 @@ const MAX_REPEATED: usize = 40;
 /// Finds the windows of a program.
 pub fn analyze(program: &Program, models: &Models) -> Analysis {
     let mut cx = Context::new(program, models);
+    for schema in &program.schemas {
+        for (table, columns) in toctou_models::sql::unique_columns(schema) {
+            cx.unique.entry(table).or_default().push(columns);
+        }
+    }
     let edges = order::edges(program, &cx.points_to);
     for component in order::components(&edges) {
         let recursive = component.len() > 1 || edges[component[0] as usize].contains(&component[0]);

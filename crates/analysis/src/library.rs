@@ -226,6 +226,10 @@ impl<'m> Library<'m> {
             .class_entries(names.text(entity.module), names.text(entity.path))
     }
 
+    pub fn any_class_entries(&self) -> &'m [toctou_models::ClassEntryModelRef] {
+        self.models.any_class_entries()
+    }
+
     /// Handlers by the decorator, attribute or trait that they are marked with.
     pub fn marked_entries(
         &self,

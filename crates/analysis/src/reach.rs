@@ -99,6 +99,10 @@ pub struct ReachedWindow {
     pub puts_back: bool,
     /// The same server changes what paths lead to: it makes links, moves, runs commands.
     pub relinked: bool,
+    /// All that was looked at is what kind of thing it is, or how old.
+    pub aside: bool,
+    /// What was read is also what the meeting function gives back: a cache.
+    pub served: bool,
     /// The write happens where the check said yes (`true`) or no (`false`).
     pub write_positive: Option<bool>,
     pub reached_by: Vec<Reach>,
@@ -155,6 +159,9 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     let mut roots = roots(&cx, entries);
     wrapped(&cx, &mut roots);
     let activations = activations(&cx, &roots, edges);
+    // What runs in threads that were started, beside handlers.
+    let spawned = cx.plain.iter().flat_map(|p| &p.calls).filter(|c| c.spawned);
+    let beside = order::reachable(edges, spawned.map(|c| c.callee));
     let mut merged: FxHashMap<Key, usize> = FxHashMap::default();
     let mut windows: Vec<ReachedWindow> = Vec::new();
     for root in &roots {
@@ -162,6 +169,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
             continue;
         };
         let thread = thread_of(&cx, root);
+        let in_turn = handlers_at_once(&cx, root) == Some(1);
         for w in &summary.windows {
             let mut w = Rc::clone(w);
             if let Some(sure) = thread
@@ -170,6 +178,14 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
                 let w = Rc::make_mut(&mut w);
                 w.in_thread();
                 w.duck |= !sure;
+            }
+            let beside = beside[w.meet.0 as usize];
+            if in_turn && !w.detached && w.in_process && !beside {
+                let w = Rc::make_mut(&mut w);
+                w.in_process = false;
+                if !w.cross_process {
+                    continue;
+                }
             }
             let w = &w;
             if !is_shared(&cx, w, root, &activations) {
@@ -290,6 +306,18 @@ fn thread_of(cx: &Context<'_, '_>, root: &FoundEntry) -> Option<bool> {
     }
 }
 
+/// How many handlers of this kind are under way at once, if that is bounded.
+/// Routes are served by somebody else than the SDK.
+pub(crate) fn handlers_at_once(cx: &Context<'_, '_>, root: &FoundEntry) -> Option<u32> {
+    let module = cx.program.function_module[root.func.0 as usize];
+    match cx.program.modules[module.0 as usize].dispatch {
+        Dispatch::Bounded { handlers } if is_served(root.kind) && root.kind != EntryKind::Route => {
+            Some(handlers)
+        }
+        _ => None,
+    }
+}
+
 fn is_served(kind: EntryKind) -> bool {
     matches!(
         kind,
@@ -301,20 +329,26 @@ fn is_served(kind: EntryKind) -> bool {
     )
 }
 
-/// Classes of the program that extend a library's handler class.
+/// Classes of the program that extend a library's handler class, or have its methods.
 pub(crate) fn class_entries(cx: &mut Context<'_, '_>) {
-    for c in 0..cx.program.classes.len() {
-        let class = ClassId(c as u32);
-        let Some(crate::linkage::TypeTarget::Ext(e)) = cx.linkage.superclass(class) else {
-            continue;
-        };
-        for model in cx.library.class_entries(e, &cx.entities, &cx.names) {
-            let program = cx.program;
-            for (name, f) in &program.classes[c].methods {
+    let program = cx.program;
+    for (c, class) in program.classes.iter().enumerate() {
+        let mut models: Vec<toctou_models::ClassEntryModelRef> = Vec::new();
+        if let Some(crate::linkage::TypeTarget::Ext(e)) = cx.linkage.superclass(ClassId(c as u32)) {
+            let extended = cx.library.class_entries(e, &cx.entities, &cx.names);
+            models.extend(extended.iter().cloned());
+        }
+        let has = |m: &String| class.methods.iter().any(|(n, _)| cx.names.text(*n) == m);
+        if !class.is_interface {
+            let any = cx.library.any_class_entries().iter();
+            models.extend(any.filter(|model| model.methods.iter().all(has)).cloned());
+        }
+        for model in models {
+            for (name, f) in &class.methods {
                 if model.methods.iter().any(|m| m == cx.names.text(*name)) {
                     cx.entries.push(FoundEntry {
                         kind: model.kind,
-                        name: Some(cx.names.text(program.classes[c].name).to_owned()),
+                        name: Some(cx.names.text(class.name).to_owned()),
                         handler: *f,
                         func: *f,
                         span: program.function(*f).name_span,
@@ -552,7 +586,9 @@ fn is_shared(
         return true;
     }
     let module = cx.program.function_module[w.meet.0 as usize];
-    let threads = cx.program.modules[module.0 as usize].dispatch == Dispatch::Anywhere;
+    let threads = cx.program.modules[module.0 as usize]
+        .dispatch
+        .is_unguarded();
     // Where nobody gives way, all code that changes anything would be suspect:
     // that somebody took a lock for it says that threads share it.
     if threads && root.kind == EntryKind::Export && w.partial.is_none() {
@@ -735,6 +771,8 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         write_in_handler: w.write_in_handler,
         puts_back: w.puts_back,
         relinked: false,
+        aside: w.aside,
+        served: w.served,
         write_positive: w.positive,
         role: cx.program.file_of(w.meet).role,
         reached_by: vec![reach],

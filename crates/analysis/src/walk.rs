@@ -174,6 +174,16 @@ pub(crate) fn hurts_twice(e: &Event) -> bool {
         // A number that was raised twice (hits, failures) says that it was done twice.
         ResourceKind::Memory => e.act == Act::Append && !e.in_handler,
         ResourceKind::External => e.act == Act::Send,
+        // Gone is gone, and set to the same is the same.
+        ResourceKind::Row => e.act != Act::Delete && !is_set_to_constants(e),
         _ => true,
     }
+}
+
+fn is_set_to_constants(e: &Event) -> bool {
+    e.data.is_empty()
+        && e.act == Act::Write
+        && e.row
+            .as_ref()
+            .is_some_and(|row| !row.insert && row.relative.is_empty())
 }

@@ -287,7 +287,7 @@ impl Interp<'_, '_, '_> {
             tested,
             compared: self.is_compared(r, write),
             keyed,
-            checked,
+            checked: checked.clone(),
             read_row: read.row.clone(),
             write_row: write.row.clone(),
             constant: write.constant,
@@ -306,6 +306,10 @@ impl Interp<'_, '_, '_> {
             puts_back: write.puts_back
                 && (write_in_handler
                     || matches!(self.cx.syms.kind(write.loc.key), SymKind::Index(..))),
+            aside: read.act == Act::Check
+                && !checked.is_empty()
+                && checked.iter().all(|c| self.cx.words.asides.contains(c)),
+            served: self.is_given_back(r),
             positive: self.polarity(r, write),
             id: sym::through(read.site, write.site),
         };
@@ -317,6 +321,21 @@ impl Interp<'_, '_, '_> {
             }
         }
         self.is_open(&window).then_some(window)
+    }
+
+    /// Does the function give back what was read, and not only whether it was there?
+    fn is_given_back(&self, r: usize) -> bool {
+        let others = self.cx.words.others;
+        self.function.blocks.iter().any(|block| {
+            let Term::Return(Some(v)) = block.term else {
+                return false;
+            };
+            self.deps_of(self.val(v)).iter().any(|d| {
+                d.source == crate::effect::Source::Event(r as u32)
+                    && !d.implicit
+                    && d.attr.is_none_or(|a| !others.contains(&a))
+            })
+        })
     }
 
     /// Is what was read compared, to decide about the write?

@@ -8,9 +8,8 @@ use crate::source::FileId;
 
 pub type Lower = fn(file: FileId, path: &str, text: &str) -> Result<Lowered, LowerError>;
 
-/// `paths[i]` is the file of `modules[i]`. Returns what the reader of a report should know.
-pub type Resolve =
-    fn(paths: &[String], modules: &mut [Module], manifests: &[Manifest]) -> Vec<String>;
+/// `paths[i]` is the file of `modules[i]`.
+pub type Resolve = fn(paths: &[String], modules: &mut [Module], manifests: &[Manifest]);
 
 /// A language, or a family of them that one parser reads.
 #[derive(Debug)]
@@ -27,8 +26,10 @@ pub struct Frontend {
     pub is_package: fn(name: &str) -> bool,
     /// Lowers one file. Pure; never panics, whatever the text.
     pub lower: Lower,
-    /// Says what every import leads to, and by which dispatch each module runs.
+    /// Says what every import leads to.
     pub resolve: Resolve,
+    /// Which versions of which packages a manifest asks for.
+    pub requirements: fn(manifest: &Manifest) -> Vec<Requirement>,
 }
 
 /// A file beside the sources: `package.json`, `pyproject.toml`, `go.mod`.
@@ -37,6 +38,17 @@ pub struct Manifest {
     /// Relative to the scanned root, with `/`.
     pub path: String,
     pub text: String,
+}
+
+/// What a manifest says about a package.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Requirement {
+    /// As the manifest names it.
+    pub package: String,
+    /// Major and minor: the lowest version that is allowed.
+    pub version: (u32, u32),
+    /// By a lock file or an exact pin, and not by a lower bound.
+    pub exact: bool,
 }
 
 /// A file that could not be lowered at all.

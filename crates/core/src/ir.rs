@@ -487,6 +487,9 @@ pub enum Dispatch {
     Await,
     /// Between any two instructions (threads, goroutines).
     Anywhere,
+    /// Between any two instructions, but no more than so many handlers are under
+    /// way at once: with one, handlers meet only the threads that they start.
+    Bounded { handlers: u32 },
     /// At an `await`, and beside the event loop there are threads, where others
     /// run between any two instructions. Does a handler that is not
     /// asynchronous have a thread of its own? `None`: that is not known.
@@ -497,6 +500,13 @@ pub enum Dispatch {
     Guarded,
 }
 
+impl Dispatch {
+    /// Can others run between any two instructions, and change what is not locked?
+    pub fn is_unguarded(self) -> bool {
+        matches!(self, Self::Anywhere | Self::Bounded { .. })
+    }
+}
+
 /// All modules of one scan, linked: ids and names are global.
 #[derive(Debug, Default)]
 pub struct Program {
@@ -505,6 +515,8 @@ pub struct Program {
     pub modules: Vec<LinkedModule>,
     pub functions: Vec<Function>,
     pub classes: Vec<Class>,
+    /// SQL files that lie beside the sources: tables are made there.
+    pub schemas: Vec<String>,
     /// Module of every function and class.
     pub function_module: Vec<ModuleId>,
     pub class_module: Vec<ModuleId>,

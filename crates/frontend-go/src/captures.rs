@@ -16,6 +16,7 @@ use tree_sitter::Node;
 struct Kinds {
     closure: u16,
     identifier: u16,
+    unary: u16,
     changes: [u16; 3],
 }
 
@@ -25,6 +26,7 @@ static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
     Kinds {
         closure: id("func_literal"),
         identifier: id("identifier"),
+        unary: id("unary_expression"),
         changes: ["assignment_statement", "inc_statement", "dec_statement"].map(id),
     }
 });
@@ -33,7 +35,7 @@ static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
 #[derive(Default)]
 pub(crate) struct Captures<'t> {
     deepest: FxHashMap<&'t str, u32>,
-    /// Variables whose fields are set: `x.f = …`.
+    /// Variables whose fields are set (`x.f = …`), or given out for that (`&x`).
     changed: FxHashSet<&'t str>,
 }
 
@@ -53,6 +55,17 @@ impl<'t> Captures<'t> {
                     if let Some(name) = text.get(node.byte_range()) {
                         let slot = deepest.entry(name).or_default();
                         *slot = depth.max(*slot);
+                    }
+                }
+                _ if kind == kinds.unary => {
+                    if let Some(base) = node.child_by_field_name("operand")
+                        && base.kind_id() == kinds.identifier
+                        && node
+                            .child_by_field_name("operator")
+                            .is_some_and(|o| o.kind() == "&")
+                        && let Some(name) = text.get(base.byte_range())
+                    {
+                        changed.insert(name);
                     }
                 }
                 _ if kinds.changes.contains(&kind) => {
@@ -98,7 +111,7 @@ impl<'t> Captures<'t> {
         self.deepest.get(name).is_some_and(|&d| d > depth)
     }
 
-    /// Does the declaration set fields of a variable of this name?
+    /// Does the declaration set fields of a variable of this name, or let others do so?
     pub(crate) fn changes(&self, name: &str) -> bool {
         self.changed.contains(name)
     }

@@ -26,10 +26,8 @@ pub const FRONTEND: Frontend = Frontend {
     is_manifest: |name| name == "go.mod",
     is_package: |name| name == "go.mod",
     lower,
-    resolve: |paths, modules, manifests| {
-        resolve(paths, modules, manifests);
-        Vec::new()
-    },
+    resolve,
+    requirements: resolve::requirements,
 };
 
 /// Lowers one file. Pure; never panics, whatever the text.

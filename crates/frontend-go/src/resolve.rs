@@ -7,6 +7,7 @@
 //! whatever has its methods, so that is worked out here, too.
 
 mod interfaces;
+mod versions;
 
 use rustc_hash::FxHashMap;
 use toctou_core::Name;
@@ -14,6 +15,7 @@ use toctou_core::frontend::Manifest;
 use toctou_core::ir::{ClassId, ImportedName, Module, ModuleId, Target, TypeDef};
 
 use crate::lower::SIBLING;
+pub(crate) use versions::requirements;
 
 /// Files of one folder and one package clause.
 #[derive(Default)]

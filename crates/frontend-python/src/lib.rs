@@ -26,6 +26,7 @@ pub const FRONTEND: Frontend = Frontend {
     is_package: |name| matches!(name, "pyproject.toml" | "setup.cfg" | "setup.py"),
     lower,
     resolve,
+    requirements: resolve::requirements,
 };
 
 /// Lowers one file. Pure; never panics, whatever the text.

@@ -1,30 +1,23 @@
-//! What imports lead to, and which dispatch the manifests say.
+//! What imports lead to, and which versions the manifests ask for.
 
 mod common;
 
 use toctou_core::frontend::Manifest;
-use toctou_core::ir::{Dispatch, ImportedName, Module, Target};
-use toctou_frontend_python::resolve;
+use toctou_core::ir::{ImportedName, Module, Target};
+use toctou_frontend_python::{FRONTEND, resolve};
 
-fn tree(files: &[(&str, &str)]) -> (Vec<String>, Vec<Module>, Vec<String>) {
-    let (mut paths, mut modules, mut manifests) = (Vec::new(), Vec::new(), Vec::new());
+fn tree(files: &[(&str, &str)]) -> (Vec<String>, Vec<Module>) {
+    let (mut paths, mut modules) = (Vec::new(), Vec::new());
     for (path, text) in files {
-        if path.ends_with(".py") {
-            paths.push((*path).to_owned());
-            modules.push(common::module(path, text));
-        } else {
-            manifests.push(Manifest {
-                path: (*path).to_owned(),
-                text: (*text).to_owned(),
-            });
-        }
+        paths.push((*path).to_owned());
+        modules.push(common::module(path, text));
     }
-    let notes = resolve(&paths, &mut modules, &manifests);
-    (paths, modules, notes)
+    resolve(&paths, &mut modules, &[]);
+    (paths, modules)
 }
 
 fn targets(files: &[(&str, &str)], path: &str) -> Vec<String> {
-    let (paths, modules, _) = tree(files);
+    let (paths, modules) = tree(files);
     let index = paths.iter().position(|p| p == path).expect("path");
     let module = &modules[index];
     module
@@ -99,47 +92,42 @@ fn relative_imports_above_the_root_lead_nowhere() {
     assert_eq!(targets(&files, "a.py"), ["nothing"]);
 }
 
-fn dispatch(manifest: &str, text: &str) -> (Dispatch, usize) {
-    let (_, modules, notes) = tree(&[
-        ("server.py", "from mcp.server.fastmcp import FastMCP\n"),
-        (manifest, text),
-    ]);
-    (modules[0].dispatch, notes.len())
+fn asked(path: &str, text: &str) -> Vec<(String, (u32, u32))> {
+    let manifest = Manifest {
+        path: path.to_owned(),
+        text: text.to_owned(),
+    };
+    (FRONTEND.requirements)(&manifest)
+        .into_iter()
+        .map(|r| (r.package, r.version))
+        .collect()
 }
 
 #[test]
-fn the_version_decides_about_threads() {
-    let threads = |handlers| Dispatch::Threads { handlers };
-    let one = (threads(Some(false)), 0);
-    let two = (threads(Some(true)), 0);
+fn manifests_say_which_versions_are_asked_for() {
+    let mcp = |version| vec![("mcp".to_owned(), version)];
     assert_eq!(
-        dispatch(
+        asked(
             "pyproject.toml",
             "[project]\ndependencies = [\"mcp[cli]>=1.2,<2\"]\n"
         ),
-        one
+        mcp((1, 2))
     );
     assert_eq!(
-        dispatch(
+        asked(
             "uv.lock",
             "[[package]]\nname = \"mcp\"\nversion = \"2.0.1\"\n"
         ),
-        two
+        mcp((2, 0))
     );
-    assert_eq!(dispatch("requirements-dev.txt", "mcp==2.1\n"), two);
+    assert_eq!(asked("requirements-dev.txt", "mcp==2.1\n"), mcp((2, 1)));
     assert_eq!(
-        dispatch(
+        asked(
             "pyproject.toml",
             "[tool.poetry.dependencies]\nmcp = { version = \"^1.9\" }\n"
         ),
-        one
+        mcp((1, 9))
     );
-    assert_eq!(
-        dispatch("pyproject.toml", "[project]\ndependencies = []\n"),
-        (threads(None), 1)
-    );
-    assert_eq!(
-        dispatch("pyproject.toml", "not = [toml"),
-        (threads(None), 1)
-    );
+    assert_eq!(asked("pyproject.toml", "not = [toml"), []);
+    assert_eq!(asked("go.mod", "require mcp v1.0.0\n"), []);
 }

@@ -27,10 +27,8 @@ pub const FRONTEND: Frontend = Frontend {
     is_manifest: |name| name == "Cargo.toml",
     is_package: |name| name == "Cargo.toml",
     lower,
-    resolve: |paths, modules, manifests| {
-        resolve(paths, modules, manifests);
-        Vec::new()
-    },
+    resolve,
+    requirements: |_| Vec::new(),
 };
 
 /// Lowers one file. Pure; never panics, whatever the text.

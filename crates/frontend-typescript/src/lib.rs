@@ -27,8 +27,8 @@ pub const FRONTEND: Frontend = Frontend {
     lower,
     resolve: |paths, modules, manifests| {
         resolve(paths, modules, manifests);
-        Vec::new()
     },
+    requirements: |_| Vec::new(),
 };
 
 const EXTENSIONS: &[&str] = &["ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs"];

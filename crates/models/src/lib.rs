@@ -5,11 +5,13 @@
 //! are called back. The analysis has no library's name in it. A user's config
 //! adds models in the same format.
 
+mod dispatch;
 mod load;
 mod place;
 mod schema;
 pub mod sql;
 
+pub use dispatch::Asked;
 pub use load::{
     CallModelRef, ChainModelRef, ClassEntryModelRef, EntryModelRef, LoadError, MarkedEntryModelRef,
     ModelRef, Models, TypeName, builtin_sources,
@@ -17,5 +19,5 @@ pub use load::{
 pub use place::{PlaceBase, PlaceError, PlaceExpr};
 pub use schema::{
     CallModel, Callback, CallbackTime, ChainModel, ClassEntryModel, Cost, Do, Effect, EntryModel,
-    Library, LockScope, MarkedEntryModel, Mode, Param, Place, ResultModel, When,
+    Library, LockScope, MarkedEntryModel, Mode, Param, Place, ResultModel, RunsModel, When,
 };

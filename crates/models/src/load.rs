@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::schema::{
-    CallModel, ChainModel, ClassEntryModel, EntryModel, Library, MarkedEntryModel,
+    CallModel, ChainModel, ClassEntryModel, EntryModel, Library, MarkedEntryModel, RunsModel,
 };
 
 mod builtin;
@@ -125,6 +125,7 @@ pub struct Models {
     methods: Table<CallModel>,
     ducks: Table<EntryModel>,
     chains: Vec<ChainModelRef>,
+    any_classes: Vec<ClassEntryModelRef>,
 }
 
 impl Models {
@@ -253,6 +254,11 @@ impl Models {
             .unwrap_or_default()
     }
 
+    /// Handlers by the methods that a class has.
+    pub fn any_class_entries(&self) -> &[ClassEntryModelRef] {
+        &self.any_classes
+    }
+
     /// Handlers by what they are marked with.
     pub fn marked_entries(&self, module: &str, path: &str) -> &[MarkedEntryModelRef] {
         self.modules
@@ -271,6 +277,17 @@ impl Models {
     /// Builder chains. The first that matches is meant; longer ones stand first.
     pub fn chains(&self) -> &[ChainModelRef] {
         &self.chains
+    }
+
+    /// Fields and methods that say nothing about whether a thing is there.
+    pub fn asides(&self) -> impl Iterator<Item = &str> {
+        let calls = self.libraries.iter().flat_map(|l| &l.call);
+        calls.flat_map(|call| call.asides.iter().map(String::as_str))
+    }
+
+    /// How packages run handlers, those that were said last first.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = &RunsModel> {
+        self.libraries.iter().rev().flat_map(|l| &l.runs)
     }
 
     /// Is there anything to say about this path, or about something below it?
@@ -415,6 +432,8 @@ impl Models {
                 }
             }
         }
+        let any = classes.iter().filter(|m| m.names.iter().any(|n| n == "*"));
+        self.any_classes.extend(any.cloned());
         for model in &source.chain {
             self.chains.push(plain_ref(&id, model));
         }

@@ -99,6 +99,29 @@ pub struct Library {
     /// a `Mutex<Store>` has the methods and fields of `Store`.
     #[serde(default)]
     pub holders: Vec<String>,
+    /// How handlers are run, by the version that the project asks for.
+    #[serde(default)]
+    pub runs: Vec<RunsModel>,
+}
+
+/// How a package runs handlers, from a version on and until the next that is
+/// said. Who imports `package`, or something below it, is meant.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RunsModel {
+    /// The package's name in manifests.
+    pub package: String,
+    /// The first version, major and minor: `0.33`.
+    pub from: String,
+    /// Does a handler that is not asynchronous have a thread of its own?
+    #[serde(default)]
+    pub threads: Option<bool>,
+    /// No more handlers than this are under way at once …
+    #[serde(default)]
+    pub at_once: Option<u32>,
+    /// … unless one of these names occurs in the program: another transport.
+    #[serde(default)]
+    pub unless_named: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -136,6 +159,10 @@ pub struct CallModel {
     /// or is told: `json.Unmarshal(data, &v)`, `rows.Scan(&a, &b)`.
     #[serde(default)]
     pub fills: Option<Place>,
+    /// Fields and methods of what comes back that say what kind of thing it is,
+    /// or how old, and not whether there is one: `info.IsDir()`.
+    #[serde(default)]
+    pub asides: Vec<String>,
     /// For a `method`: only on a receiver that another call has shown to be a
     /// table or collection. So `delete` can mean a row where `findById` stands beside it.
     #[serde(default)]
@@ -268,6 +295,8 @@ pub enum Do {
     Enroll,
     /// Waits until everything that was counted in under the same key is done.
     Join,
+    /// Changes what stands at `key` in memory, and nothing in it keeps threads apart.
+    Change,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize, JsonSchema)]
@@ -489,7 +518,8 @@ pub struct EntryModel {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ClassEntryModel {
-    /// The base classes, by path below the module: `MCPTool`.
+    /// The base classes, by path below the module: `MCPTool`. `*` is any class that
+    /// has all the methods, in languages where nobody says what it extends.
     pub names: Vec<String>,
     pub kind: EntryKind,
     /// The methods that clients reach.

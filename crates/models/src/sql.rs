@@ -139,6 +139,23 @@ pub fn parse(text: &str) -> Option<Vec<Statement>> {
     })
 }
 
+/// Column sets that a schema file lets nobody have twice, with their tables.
+pub fn unique_columns(schema: &str) -> Vec<(String, Vec<String>)> {
+    let mut out = Vec::new();
+    for text in schema.split(';') {
+        let lower = text.to_ascii_lowercase();
+        if !lower.contains("unique") && !lower.contains("primary key") {
+            continue;
+        }
+        for statement in parse(text).into_iter().flatten() {
+            if let Some(table) = statement.tables.first() {
+                out.extend(statement.unique.iter().map(|u| (table.clone(), u.clone())));
+            }
+        }
+    }
+    out
+}
+
 /// Whether a string that may be anything is worth parsing: a statement's first
 /// keyword and the one that must follow it. Cheap, and careful with English:
 /// `Update your settings`, `delete from the list` and a lone `commit` are not SQL.

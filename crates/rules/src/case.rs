@@ -160,6 +160,32 @@ impl Case<'_> {
         !w.data && !w.keyed && w.read.len() > 2 && w.write.len() > 2
     }
 
+    /// A file that is looked for: removing what was seen, overwriting what was
+    /// seen, and putting a default where nothing was, seldom hurt anybody.
+    pub fn seldom_hurts(&self) -> bool {
+        let w = self.w;
+        if !self.is(ResourceKind::File) || w.data || w.path_check {
+            return false;
+        }
+        let overwrites = w.write_positive == Some(true);
+        // That there is no file, though, is what a first write is for, wherever it stands.
+        let distant = w.read_act == Act::Read && self.is_distant_decision();
+        let cleans_up = w.write_in_handler && w.write_positive != Some(false);
+        self.deletes() || overwrites || w.aside || w.constant || cleans_up || distant
+    }
+
+    /// A cache is filled with what was made anew: twice is waste, and no more.
+    pub fn fills_cache(&self) -> bool {
+        let w = self.w;
+        self.is(ResourceKind::Memory)
+            && !w.data
+            && w.served
+            && !self.deletes()
+            && !w.constant
+            && !w.other_writes
+            && !w.changed_within
+    }
+
     /// An atomic step of the store after a separate test: the value is right, the test is not.
     pub fn is_atomic_step(&self) -> bool {
         self.w.write_mode == Mode::Atomic

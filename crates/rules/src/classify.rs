@@ -102,6 +102,17 @@ fn one_per_place(mut list: Vec<(Finding, String)>) -> Vec<(Finding, String)> {
         let ranked = |f: &Finding| rank(&f.rule).is_some() && !apart(f);
         a.location == b.location && ranked(a) && ranked(b)
     });
+    // Memory that threads use at once: that a change can be lost there is the least of it.
+    let torn: Vec<Location> = list
+        .iter()
+        .filter(|(f, _)| f.rule == data_race::META.id)
+        .map(|(f, _)| f.location.clone())
+        .collect();
+    list.retain(|(f, _)| {
+        f.resource.kind != ResourceKind::Memory
+            || rank(&f.rule).is_none()
+            || !torn.contains(&f.location)
+    });
     list
 }
 

@@ -18,9 +18,15 @@ pub(crate) fn of(name: &str) -> Option<usize> {
 }
 
 pub(crate) fn is_manifest(name: &str) -> bool {
-    FRONTENDS
-        .iter()
-        .any(|frontend| (frontend.is_manifest)(name))
+    is_schema(name)
+        || FRONTENDS
+            .iter()
+            .any(|frontend| (frontend.is_manifest)(name))
+}
+
+/// A file that says what tables there are, whatever language uses them.
+pub(crate) fn is_schema(name: &str) -> bool {
+    name.ends_with(".sql")
 }
 
 /// `TypeScript, JavaScript, Python, Go or Rust`

@@ -15,10 +15,10 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use toctou_core::finding::{Finding, Note, Skipped};
-use toctou_core::frontend::Manifest;
+use toctou_core::frontend::{Frontend, Manifest};
 use toctou_core::ir::{Module, Program};
 use toctou_core::source::{FileRole, SourceFile};
-use toctou_models::Models;
+use toctou_models::{Asked, Models};
 use toctou_report::Stats;
 use toctou_rules::baseline::Baseline;
 use toctou_rules::suppress::{self, CommentIgnore, SuppressError};
@@ -133,6 +133,10 @@ fn scan(
             })
         })
         .collect();
+    let (schemas, manifests): (Vec<Manifest>, Vec<Manifest>) = manifests
+        .into_iter()
+        .partition(|manifest| languages::is_schema(&manifest.path));
+    let schemas: Vec<String> = schemas.into_iter().map(|schema| schema.text).collect();
     let mut said = Said::default();
     for ((frontend, mut sources), models) in FRONTENDS.iter().zip(languages).zip(models) {
         if sources.files.is_empty() {
@@ -144,14 +148,18 @@ fn scan(
             .map(|source| source.path.to_string())
             .collect();
         let units = guarded("resolving imports", || {
-            let notes = (frontend.resolve)(&paths, &mut sources.modules, &manifests);
+            (frontend.resolve)(&paths, &mut sources.modules, &manifests);
+            let asked = asked(frontend, &manifests);
+            let notes = models.set_dispatch(&paths, &mut sources.modules, &asked);
             scan.notes.extend(notes.iter().map(|text| note(text)));
             units::units(frontend, sources, &manifests)
         })?;
         let analysed: Result<Vec<Analysed>, Error> = units
             .into_par_iter()
             .map(|(files, modules)| {
-                guarded("analysing the program", || analyse(files, modules, models))
+                guarded("analysing the program", || {
+                    analyse(files, modules, &schemas, models)
+                })
             })
             .collect();
         for unit in analysed? {
@@ -178,6 +186,20 @@ fn scan(
     Ok(scan)
 }
 
+/// Which versions of which packages the manifests of a language ask for.
+fn asked(frontend: &Frontend, manifests: &[Manifest]) -> Vec<Asked> {
+    manifests
+        .iter()
+        .map(|manifest| Asked {
+            folder: manifest
+                .path
+                .rsplit_once('/')
+                .map_or_else(String::new, |(folder, _)| folder.to_owned()),
+            requirements: (frontend.requirements)(manifest),
+        })
+        .collect()
+}
+
 /// What all units say together.
 #[derive(Default)]
 struct Said {
@@ -195,8 +217,14 @@ struct Analysed {
     cut_off: bool,
 }
 
-fn analyse(files: Vec<SourceFile>, modules: Vec<Module>, models: &Models) -> Analysed {
-    let program = Program::link(files, modules);
+fn analyse(
+    files: Vec<SourceFile>,
+    modules: Vec<Module>,
+    schemas: &[String],
+    models: &Models,
+) -> Analysed {
+    let mut program = Program::link(files, modules);
+    program.schemas = schemas.to_vec();
     let analysis = toctou_analysis::analyze(&program, models);
     let findings = toctou_rules::findings(&program, &analysis);
     Analysed {

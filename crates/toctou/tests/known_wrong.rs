@@ -206,3 +206,57 @@ const graph = new Graph({ store: new Remote() });"#,
     );
     assert_eq!(found, ["file-read-modify-write"]);
 }
+
+/// Rule ids of what the regular persona sees in a Go server.
+fn go_rules(body: &str) -> Vec<String> {
+    let source = format!(
+        r#"package main
+
+import (
+	"context"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sync/errgroup"
+)
+
+var _ sync.Mutex
+var _ errgroup.Group
+
+type In struct{{ Text string }}
+
+{body}
+
+func main() {{
+	server := mcp.NewServer(&mcp.Implementation{{Name: "wrong"}}, nil)
+	store := &Store{{}}
+	mcp.AddTool(server, &mcp.Tool{{Name: "tool"}}, store.tool)
+}}
+"#
+    );
+    let run = Project::new(&[("main.go", &source)]).run("scan main.go --no-config --output json");
+    assert!(matches!(run.code, Some(0 | 1)), "{}", run.seen());
+    assert_eq!(run.json()["summary"]["skipped"], 0, "{}", run.stdout);
+    run.rules()
+}
+
+/// Two goroutines of one call append to one slice of its own. That goroutines of
+/// a group run beside each other is known; that a variable of the call is
+/// shared by them is not, since who waits for whom is not followed.
+#[test]
+fn fn_goroutines_of_one_call_that_append_to_one_slice() {
+    let found = go_rules(
+        r#"type Store struct{ name string }
+
+func names(text string) []string { return []string{text} }
+
+func (s *Store) tool(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
+	var all []string
+	group, _ := errgroup.WithContext(ctx)
+	group.Go(func() error { all = append(all, names(in.Text)...); return nil })
+	group.Go(func() error { all = append(all, names(s.name)...); return nil })
+	return nil, all, group.Wait()
+}"#,
+    );
+    assert_eq!(found, NOTHING);
+}

@@ -10,7 +10,7 @@ use common::run_in;
 use serde_json::Value;
 
 /// Folders of the testbed.
-const LANGUAGES: &[&str] = &["typescript", "python", "rust"];
+const LANGUAGES: &[&str] = &["typescript", "python", "go", "rust"];
 
 fn testbed(language: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

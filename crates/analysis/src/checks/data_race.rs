@@ -14,6 +14,7 @@ use toctou_core::ir::{FuncId, FuncKind};
 
 use crate::context::{Context, DefectKind, FoundDefect};
 use crate::interp::access::{HeldLock, Owner, Spot};
+use crate::reach::handlers_at_once;
 
 /// Ways into one function that are told apart.
 const MAX_WAYS: usize = 6;
@@ -25,6 +26,8 @@ const MAX_DEPTH: u32 = 14;
 enum Start {
     /// A client can have any number of these under way.
     Handler,
+    /// A client can have one of all of these under way.
+    InTurn,
     /// A thread that is started once.
     Thread,
     /// Any number of them are started.
@@ -83,10 +86,12 @@ fn roots(cx: &Context<'_, '_>) -> Vec<(FuncId, Start)> {
         let start = match entry.kind {
             EntryKind::Startup | EntryKind::Export => continue,
             EntryKind::Timer => Start::Thread,
+            _ if handlers_at_once(cx, entry) == Some(1) => Start::InTurn,
             _ => Start::Handler,
         };
-        starts.insert(entry.handler, start);
-        if start == Start::Handler {
+        let slot = starts.entry(entry.handler).or_insert(start);
+        *slot = (*slot).min(start);
+        if matches!(start, Start::Handler | Start::InTurn) {
             handlers.push(entry.handler);
         }
     }
@@ -123,7 +128,7 @@ fn roots(cx: &Context<'_, '_>) -> Vec<(FuncId, Start)> {
 
 /// Functions that can be under way many times: their variables are not shared.
 fn many(cx: &Context<'_, '_>, roots: &[(FuncId, Start)]) -> FxHashSet<FuncId> {
-    let many = |start: &Start| matches!(start, Start::Handler | Start::Threads);
+    let many = |start: &Start| matches!(start, Start::Handler | Start::InTurn | Start::Threads);
     let from = roots.iter().filter(|(_, start)| many(start));
     reached(cx, from.map(|(root, _)| *root).collect())
 }
@@ -182,7 +187,8 @@ fn follow(
                 matches!(access.owner, Owner::Variable(cell) if !cx.is_module_cell(cell));
             // A variable that a thread shares with the function that started it:
             // who waits for whom is not known.
-            if !shared(access.owner) || captured && start != Start::Handler {
+            if !shared(access.owner) || captured && !matches!(start, Start::Handler | Start::InTurn)
+            {
                 continue;
             }
             let mut held = locks.clone();
@@ -232,6 +238,7 @@ fn apart(a: &Seen, b: &Seen) -> bool {
 fn at_once(a: &Seen, b: &Seen) -> bool {
     match (a.start, b.start) {
         (Start::Thread, Start::Thread) => a.root != b.root,
+        (Start::InTurn, Start::InTurn) => false,
         _ => true,
     }
 }
@@ -262,7 +269,7 @@ fn race(cx: &Context<'_, '_>, list: &[Seen]) -> Option<FoundDefect> {
             // Entries of a slice that each thread has its own of are no race.
             let content = access(a).content;
             let clients = |s: &Seen| match s.start {
-                Start::Handler => true,
+                Start::Handler | Start::InTurn => true,
                 Start::Threads => !content,
                 Start::Thread | Start::Export => false,
             };

@@ -18,16 +18,45 @@ use crate::sym::{Sym, SymKind};
 
 pub(crate) fn check(cx: &mut Context<'_, '_>, _edges: &[Vec<u32>]) {
     let mut found = Vec::new();
+    let callers = held_by_callers(cx);
     for f in 0..cx.program.functions.len() {
         let id = FuncId(f as u32);
         if cx.program.file_of(id).role != FileRole::Product {
             continue;
         }
-        closed_in_use(cx, id, &mut found);
+        closed_in_use(cx, id, &callers, &mut found);
         closed_before_join(cx, id, &mut found);
         half_open(cx, id, &mut found);
     }
     cx.defects.extend(found);
+}
+
+/// Locks that every caller of a function holds: helpers that are called under
+/// a lock do not take it.
+fn held_by_callers(cx: &Context<'_, '_>) -> Vec<Vec<HeldLock>> {
+    let mut held: Vec<Vec<HeldLock>> = vec![Vec::new(); cx.plain.len()];
+    // A helper of a helper: so many calls deep.
+    for _ in 0..3 {
+        let mut next: Vec<Option<Vec<HeldLock>>> = vec![None; cx.plain.len()];
+        for entry in &cx.entries {
+            next[entry.handler.0 as usize] = Some(Vec::new());
+        }
+        for (plain, above) in cx.plain.iter().zip(&held) {
+            for call in &plain.calls {
+                let mut locks: Vec<HeldLock> = Vec::new();
+                if !call.spawned {
+                    locks.extend(call.locks.iter().chain(above));
+                }
+                let slot = &mut next[call.callee.0 as usize];
+                match slot {
+                    Some(known) => known.retain(|l| locks.contains(l)),
+                    None => *slot = Some(locks),
+                }
+            }
+        }
+        held = next.into_iter().map(Option::unwrap_or_default).collect();
+    }
+    held
 }
 
 fn class_of(cx: &Context<'_, '_>, f: FuncId) -> Option<ClassId> {
@@ -69,7 +98,12 @@ fn steps<'c>(cx: &'c Context<'_, '_>, f: FuncId, what: Do) -> impl Iterator<Item
 }
 
 /// A closer ends the entries of a table; the other methods of its class use them.
-fn closed_in_use(cx: &Context<'_, '_>, closer: FuncId, out: &mut Vec<FoundDefect>) {
+fn closed_in_use(
+    cx: &Context<'_, '_>,
+    closer: FuncId,
+    callers: &[Vec<HeldLock>],
+    out: &mut Vec<FoundDefect>,
+) {
     let Some(class) = class_of(cx, closer) else {
         return;
     };
@@ -85,7 +119,11 @@ fn closed_in_use(cx: &Context<'_, '_>, closer: FuncId, out: &mut Vec<FoundDefect
         for user in users(cx, class, closer) {
             let used = steps(cx, user, Do::Use).find(|s| table(cx, s.key) == Some(closed));
             let Some(used) = used else { continue };
-            if kept_apart(&used.locks, &close.locks)
+            let locks = |f: FuncId, step: &Step| -> Vec<HeldLock> {
+                let own = step.locks.iter().map(|(lock, _)| *lock);
+                own.chain(callers[f.0 as usize].iter().copied()).collect()
+            };
+            if kept_apart(&locks(user, used), &locks(closer, close))
                 || waited_for(cx, user, used, closer, close)
                 || !done.insert(user)
             {
@@ -135,10 +173,10 @@ fn users<'c>(
 }
 
 /// Is one lock held over both, by one of them alone?
-fn kept_apart(a: &[(HeldLock, usize)], b: &[(HeldLock, usize)]) -> bool {
-    a.iter().any(|(x, _)| {
+fn kept_apart(a: &[HeldLock], b: &[HeldLock]) -> bool {
+    a.iter().any(|x| {
         b.iter()
-            .any(|(y, _)| x.spot == y.spot && !(x.shared && y.shared))
+            .any(|y| x.spot == y.spot && !(x.shared && y.shared))
     })
 }
 

@@ -61,7 +61,9 @@ pub fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
     let tools: Vec<usize> = (0..cx.entries.len())
         .filter(|&i| {
             let e = &cx.entries[i];
-            e.kind == EntryKind::Tool && cx.program.file_of(e.func).role == FileRole::Product
+            e.kind == EntryKind::Tool
+                && cx.program.file_of(e.func).role == FileRole::Product
+                && crate::reach::handlers_at_once(cx, e).is_none()
         })
         .collect();
     if tools.is_empty() {

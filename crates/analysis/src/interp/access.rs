@@ -207,6 +207,12 @@ impl Interp<'_, '_, '_> {
         info.name.is_some() || info.kind == VarKind::Param
     }
 
+    /// A struct in a variable is a copy, whatever it was taken from: its fields
+    /// are nobody else's.
+    pub(crate) fn is_copy(&mut self, obj: Var, base: Sym) -> bool {
+        self.is_racy() && self.is_variable(obj) && self.is_plain_struct(base)
+    }
+
     /// `obj.field` is read or set.
     pub(crate) fn field_access(&mut self, obj: Var, base: Sym, field: Name, write: bool) {
         if !self.is_racy() {
@@ -216,8 +222,7 @@ impl Interp<'_, '_, '_> {
         if owner == Owner::Own {
             return;
         }
-        // A field of a copy is nobody else's.
-        if write && self.is_variable(obj) && self.is_plain_struct(base) {
+        if self.is_copy(obj, base) {
             return;
         }
         let class = self

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::Interp;
 use crate::effect::{Act, Dep, Deps, Source, word_of_field};
-use crate::sym::{self, Sym, SymKind};
+use crate::sym::{self, CalleeSym, Sym, SymKind};
 use toctou_core::Name;
 use toctou_core::ir::{BlockId, Term, Var};
 
@@ -157,6 +157,18 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 if !self.cx.words.wrappers.contains(name) {
                     for word in &mut out[start..] {
                         *word = word_of_field(*word, *name);
+                    }
+                }
+            }
+            SymKind::Call(call) if matches!(call.callee, CalleeSym::Method(m) if self.cx.words.asides.contains(&m)) =>
+            {
+                let start = out.len();
+                sym::for_each_child(self.cx.syms.kind(sym), |c| {
+                    self.collect_deps(c, out, true, depth + 1);
+                });
+                if let CalleeSym::Method(name) = call.callee {
+                    for word in &mut out[start..] {
+                        *word = word_of_field(*word, name);
                     }
                 }
             }

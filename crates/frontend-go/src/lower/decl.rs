@@ -174,7 +174,11 @@ impl<'t> Lower<'t> {
 
     fn declare_all(&mut self, spec: Node<'_>, value: Option<Node<'_>>, kind: VarKind) {
         let ty = field(spec, "type");
-        let type_ref = ty.and_then(|ty| self.type_ref(ty));
+        let type_ref = match (ty, value) {
+            (Some(ty), _) => self.type_ref(ty),
+            (None, Some(value)) => self.type_of_value(value),
+            (None, None) => None,
+        };
         let names: Vec<Node<'_>> = fields(spec, "name")
             .into_iter()
             .filter(|name| name.kind() == "identifier")

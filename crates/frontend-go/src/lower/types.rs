@@ -121,6 +121,31 @@ impl<'t> Lower<'t> {
         }
     }
 
+    /// What a variable without a declared type is, by the literal it begins with.
+    pub(super) fn type_of_value(&mut self, node: Node<'_>) -> Option<TypeRef> {
+        let node = match node.kind() {
+            "expression_list" => match children(node).as_slice() {
+                [one] => *one,
+                _ => return None,
+            },
+            _ => node,
+        };
+        match node.kind() {
+            "composite_literal" => self.type_ref(field(node, "type")?),
+            "unary_expression" if field(node, "operator")?.kind() == "&" => {
+                let operand = field(node, "operand").filter(|o| o.kind() == "composite_literal")?;
+                let element = self.type_ref(field(operand, "type")?)?;
+                Some(self.container("*", element))
+            }
+            "call_expression" if self.text(field(node, "function")?) == "make" => {
+                let arguments = field(node, "arguments")?;
+                let ty = children(arguments).into_iter().next()?;
+                self.type_ref(ty)
+            }
+            _ => None,
+        }
+    }
+
     pub(super) fn new_class(&mut self, name: Name, at: Span) -> ClassId {
         let id = ClassId(self.module.classes.len() as u32);
         let exported = is_exported(self.names.text(name));

@@ -1,8 +1,9 @@
 //! Who implements an interface: whatever has all its methods.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use toctou_core::Name;
 use toctou_core::ir::{
-    ClassId, Import, ImportedName, Module, ModuleId, Target, TypeDef, VarInfo, VarKind,
+    ClassId, FuncId, Import, ImportedName, Module, ModuleId, Target, TypeDef, VarInfo, VarKind,
 };
 
 /// An interface that more types than this implement says nothing about who is meant.
@@ -98,6 +99,28 @@ fn declare(modules: &mut [Module], class: At, interface: At, interface_name: &st
     }
 }
 
+/// A method's name and what its parameters are, as far as their types have names.
+fn signature(module: &Module, name: Name, func: FuncId) -> String {
+    let mut out = module.names.text(name).to_owned();
+    let Some(function) = module.functions.get(func.0 as usize) else {
+        return out;
+    };
+    for param in &function.params {
+        let mut ty = function
+            .vars
+            .get(param.0 as usize)
+            .and_then(|v| v.ty.as_ref());
+        while let Some(element) = ty.and_then(|ty| ty.element.as_deref()) {
+            ty = Some(element);
+        }
+        // `Item` here is `store.Item` elsewhere.
+        let text = ty.map_or("", |ty| module.names.text(ty.name));
+        out.push(' ');
+        out.push_str(text.rsplit('.').next().unwrap_or(text));
+    }
+    out
+}
+
 /// The methods of every type, wherever they are declared, and the interfaces.
 #[allow(clippy::type_complexity)]
 fn tables(
@@ -111,11 +134,8 @@ fn tables(
         let test = paths.get(m).is_some_and(|path| path.ends_with("_test.go"));
         for (c, class) in module.classes.iter().enumerate() {
             let at = (m, ClassId(c as u32));
-            let own = class.methods.iter().map(|(n, _)| module.names.text(*n));
-            methods
-                .entry(at)
-                .or_default()
-                .extend(own.map(str::to_owned));
+            let own = class.methods.iter().map(|(n, f)| signature(module, *n, *f));
+            methods.entry(at).or_default().extend(own);
             if class.is_interface && !test {
                 interfaces.push((at, module.names.text(class.name).to_owned()));
             }
@@ -125,7 +145,7 @@ fn tables(
                 methods
                     .entry((file.0 as usize, class))
                     .or_default()
-                    .insert(module.names.text(extension.method).to_owned());
+                    .insert(signature(module, extension.method, extension.func));
             }
         }
     }

@@ -9,6 +9,7 @@ use toctou_core::frontend::Manifest;
 use toctou_core::ir::{ExportTarget, ImportedName, Module, ModuleId, Target};
 
 use files::Files;
+pub(crate) use versions::requirements;
 
 pub(crate) fn is_manifest(name: &str) -> bool {
     matches!(
@@ -17,8 +18,8 @@ pub(crate) fn is_manifest(name: &str) -> bool {
     ) || (name.starts_with("requirements") && name.ends_with(".txt"))
 }
 
-/// Says what every import leads to, and by which dispatch each module runs.
-pub fn resolve(paths: &[String], modules: &mut [Module], manifests: &[Manifest]) -> Vec<String> {
+/// Says what every import leads to.
+pub fn resolve(paths: &[String], modules: &mut [Module], _manifests: &[Manifest]) {
     let files = Files::new(paths);
     submodules(&files, modules);
     let exported: Vec<FxHashSet<Name>> = modules
@@ -85,7 +86,6 @@ pub fn resolve(paths: &[String], modules: &mut [Module], manifests: &[Manifest])
             *slot = target;
         }
     }
-    versions::dispatch(paths, modules, manifests)
 }
 
 /// A package has the modules in its folder under their names.

@@ -363,6 +363,14 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/go/atomic.toml"),
     ),
     (
+        "go/badger.toml",
+        include_str!("../../libraries/go/badger.toml"),
+    ),
+    (
+        "go/bbolt.toml",
+        include_str!("../../libraries/go/bbolt.toml"),
+    ),
+    (
         "go/builtins.toml",
         include_str!("../../libraries/go/builtins.toml"),
     ),
@@ -381,10 +389,7 @@ static BUILTIN: &[(&str, &str)] = &[
     ),
     ("go/gorm.toml", include_str!("../../libraries/go/gorm.toml")),
     ("go/io.toml", include_str!("../../libraries/go/io.toml")),
-    (
-        "go/key-value.toml",
-        include_str!("../../libraries/go/key-value.toml"),
-    ),
+    ("go/list.toml", include_str!("../../libraries/go/list.toml")),
     (
         "go/mcp-go-sdk.toml",
         include_str!("../../libraries/go/mcp-go-sdk.toml"),

@@ -54,6 +54,14 @@ pub(super) fn library(library: &Library) -> Checked {
         path(alias)?;
         type_text(ty)?;
     }
+    for runs in &library.runs {
+        if crate::dispatch::version_of(&runs.from).is_none() {
+            return Err(problem(
+                &runs.from,
+                format!("`{}` is not a version such as `2` or `0.33`", runs.from),
+            ));
+        }
+    }
     for model in &library.call {
         call(model, Names::Calls)?;
     }
@@ -86,7 +94,9 @@ pub(super) fn library(library: &Library) -> Checked {
         entry(model)?;
     }
     for model in &library.class_entry {
-        names(&model.names, Names::Calls)?;
+        if model.names != ["*"] {
+            names(&model.names, Names::Calls)?;
+        }
         if model.methods.is_empty() {
             return Err(problem(
                 "methods",

@@ -749,3 +749,13 @@ fn garbage_never_panics() {
         parse(&text);
     }
 }
+
+#[test]
+fn schema_files_say_what_is_unique() {
+    let schema = "-- tables\nCREATE TABLE people (id INTEGER PRIMARY KEY, mail TEXT UNIQUE, name TEXT);\n\
+        INSERT INTO people VALUES (1, 'a;b', 'c');\n\
+        CREATE UNIQUE INDEX by_name ON people (name);\nnot sql at all, unique;";
+    let unique = super::unique_columns(schema);
+    let is = |column: &str| ("people".to_owned(), vec![column.to_owned()]);
+    assert_eq!(unique, [is("id"), is("mail"), is("name")]);
+}

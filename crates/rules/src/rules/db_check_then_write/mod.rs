@@ -40,7 +40,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     // That something is there, asked and acted on in one go by one process: it
     // takes a second process in the same instant, and costs a duplicate.
     let only_there = !w.in_process && w.checked.is_empty() && !claims(case);
-    let verdict = if only_there {
+    // Deleted by the key that the caller gave, twice: gone is gone.
+    let gone = case.deletes() && !w.keyed && w.checked.is_empty() && !w.other_writes;
+    let verdict = if only_there || gone {
         verdict.persona(Persona::Pedantic)
     } else if claims(case) || changes_what_was_checked(case) || case.inserts() || case.deletes() {
         verdict

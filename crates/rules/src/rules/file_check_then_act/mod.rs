@@ -36,14 +36,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         if case.deletes() { "A removes what B has just written, or fails" } else { "A's write replaces B's" },
     );
     let verdict = if w.in_process { verdict } else { verdict.severity(Severity::Medium) };
-    // Removing what was seen, overwriting what was seen, and putting a default
-    // where nothing was, seldom hurt anybody.
-    let overwrites = w.write_positive == Some(true);
-    let default = w.constant;
-    // That there is no file, though, is what a first write is for, wherever it stands.
-    let distant = w.read_act == Act::Read && case.is_distant_decision();
-    let cleans_up = w.write_in_handler && w.write_positive != Some(false);
-    Some(if case.deletes() || overwrites || default || cleans_up || distant {
+    Some(if case.seldom_hurts() {
         verdict.persona(Persona::Pedantic)
     } else {
         verdict

@@ -1,7 +1,5 @@
 //! `lock-scope-too-narrow`: the lock covers the write but not the read it trusts.
 
-use toctou_analysis::Act;
-use toctou_core::finding::ResourceKind;
 use toctou_core::rule::{Persona, RuleMeta, Severity};
 
 use crate::case::{Case, Verdict};
@@ -37,12 +35,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         "take the lock once, before the read, and give it back after the write",
         "A writes back what it read before B's change: B's change is lost",
     );
-    // "There is no such file" ends the call; that there is one decides nothing about the write.
-    let only_there = case.is(ResourceKind::File)
-        && w.read_act == Act::Check
-        && !w.data
-        && w.write_positive == Some(true);
-    Some(if only_there || case.is_distant_decision() {
+    Some(if case.seldom_hurts() || case.fills_cache() || case.is_distant_decision() {
         verdict.persona(Persona::Pedantic)
     } else {
         verdict

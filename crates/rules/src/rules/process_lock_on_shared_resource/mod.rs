@@ -26,9 +26,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         case.key(),
         lock.key
     );
-    Some(Verdict::new(
+    let verdict = Verdict::new(
         message,
         "hold a lock that other processes see as well (a lock file, a database transaction), or let one process own the data",
         "B, in another process, never saw A's lock: its change is lost",
-    ))
+    );
+    Some(if case.seldom_hurts() { verdict.persona(Persona::Pedantic) } else { verdict })
 }

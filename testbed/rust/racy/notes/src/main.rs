@@ -53,9 +53,9 @@ impl Notes {
     /// The lock is given back between the look and the insert.
     #[tool]
     async fn open_page(&self, Parameters(url): Parameters<String>) -> Result<String> {
-        let known = self.pages.lock().await.get(&url).cloned();
-        if let Some(page) = known {
-            return Ok(page);
+        let known = self.pages.lock().await.contains_key(&url);
+        if known {
+            return Ok("open already".to_owned());
         }
         let page = fetch(&url).await?;
         self.pages.lock().await.insert(url, page.clone());

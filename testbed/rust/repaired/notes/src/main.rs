@@ -54,8 +54,8 @@ impl Notes {
     #[tool]
     async fn open_page(&self, Parameters(url): Parameters<String>) -> Result<String> {
         let mut pages = self.pages.lock().await;
-        if let Some(page) = pages.get(&url).cloned() {
-            return Ok(page);
+        if pages.contains_key(&url) {
+            return Ok("open already".to_owned());
         }
         let page = fetch(&url).await?;
         pages.insert(url, page.clone());

@@ -1,0 +1,5 @@
+module example.com/testbed/notes-file
+
+go 1.23
+
+require github.com/modelcontextprotocol/go-sdk v1.4.0
