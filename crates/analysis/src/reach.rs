@@ -93,6 +93,8 @@ pub struct ReachedWindow {
     pub closed_by: Option<LockFacts>,
     pub partial: Option<LockFacts>,
     pub other_writes: bool,
+    /// What was read is what the function gives back: a cache.
+    pub given_back: bool,
     pub duck: bool,
     pub detached: bool,
     pub write_in_handler: bool,
@@ -204,6 +206,8 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
         .relinkers
         .iter()
         .filter(|f| cx.program.file_of(**f).role == FileRole::Product)
+        // What runs at start, or from a command line, is not the client's to use.
+        .filter(|f| activations.functions[f.0 as usize])
         .map(|f| group_of(*f))
         .collect();
     for w in &mut windows {
@@ -730,6 +734,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         closed_by: w.closed_by.as_ref().map(|l| lock_facts(cx, l)),
         partial: w.partial.as_ref().map(|l| lock_facts(cx, l)),
         other_writes: w.other_writes,
+        given_back: w.given_back,
         duck: w.duck,
         detached: w.detached,
         write_in_handler: w.write_in_handler,

@@ -298,6 +298,7 @@ impl Interp<'_, '_, '_> {
             closed_by: None,
             partial: read.lock.clone().or_else(|| write.lock.clone()),
             other_writes: walk.other_writes,
+            given_back: self.gives_back(r),
             duck: read.duck || write.duck,
             path: None,
             label: self.label(write.at.block),
@@ -317,6 +318,18 @@ impl Interp<'_, '_, '_> {
             }
         }
         self.is_open(&window).then_some(window)
+    }
+
+    /// Is what was read what this function gives back where it is there?
+    fn gives_back(&self, r: usize) -> bool {
+        self.function.blocks.iter().any(|block| {
+            let Term::Return(Some(value)) = block.term else {
+                return false;
+            };
+            self.deps_of(self.val(value))
+                .iter()
+                .any(|d| !d.implicit && d.source == crate::effect::Source::Event(r as u32))
+        })
     }
 
     /// Is what was read compared, to decide about the write?

@@ -218,7 +218,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         if data.is_empty() {
             return;
         }
-        let shared = self.cx.may_be_shared(place) && !self.is_param(self.cx.syms.root(place));
+        let ours = self.is_param(self.cx.syms.root(place))
+            && !(self.guarded && self.cx.is_behind_holder(place, self.id));
+        let shared = self.cx.may_be_shared(place) && !ours;
         let data = &if shared {
             data.through_memory()
         } else {

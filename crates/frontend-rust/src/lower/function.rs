@@ -111,6 +111,7 @@ impl Lower<'_> {
                 name,
                 var,
                 guard: false,
+                held: None,
                 taken: false,
             });
             return;
@@ -153,6 +154,7 @@ impl Lower<'_> {
             name,
             var,
             guard: false,
+            held: None,
             taken: false,
         });
         if let Some(value) = value {

@@ -10,6 +10,7 @@ use toctou_core::Span;
 use toctou_core::ir::{Op, Var};
 
 use super::Lower;
+use super::paths::is_type_name;
 
 const SPEAK: &[&str] = &[
     "lock",
@@ -29,12 +30,12 @@ const MAX_GUARDS: usize = 64;
 
 pub(super) fn may_hold(name: &str) -> bool {
     // `read_to_string` and `write_all` move bytes.
-    let first = name.split('_').next().unwrap_or(name);
-    if matches!(first, "read" | "write") {
-        return matches!(
-            name,
-            "read" | "write" | "read_owned" | "write_owned" | "read_arc" | "write_arc"
-        );
+    let mut words = name.split('_');
+    if matches!(words.next(), Some("read" | "write")) {
+        return match words.next() {
+            None | Some("owned" | "arc" | "lock") => words.next().is_none(),
+            _ => name.ends_with("guard"),
+        };
     }
     SPEAK.iter().any(|word| name.contains(word))
 }
@@ -81,6 +82,13 @@ pub(super) fn is_guard_method(x: &syn::ExprMethodCall) -> bool {
     may_hold(&x.method.to_string()) && takes_nothing(x)
 }
 
+/// `Some`, `Ok`, `WriteGuard`: what it gives back holds its arguments.
+fn is_made_of(func: &Expr) -> bool {
+    let Expr::Path(p) = func else { return false };
+    let last = p.path.segments.last().map(|s| s.ident.to_string());
+    last.is_some_and(|name| is_type_name(&name))
+}
+
 impl Lower<'_> {
     /// A value that is dropped at the end of the innermost scope.
     pub(super) fn drop_later(&mut self, value: Var) {
@@ -97,22 +105,22 @@ impl Lower<'_> {
     }
 
     /// Leaves a scope in the ordinary way: what it holds is dropped, last first.
-    pub(super) fn pop_scope(&mut self, at: Span, moved: Option<Var>) {
+    pub(super) fn pop_scope(&mut self, at: Span, moved: &[Var]) {
         if let Some(scope) = self.f.scopes.pop() {
             self.drop_all(&scope.guards, at, moved);
         }
     }
 
-    pub(super) fn drop_all(&mut self, guards: &[Var], at: Span, moved: Option<Var>) {
+    pub(super) fn drop_all(&mut self, guards: &[Var], at: Span, moved: &[Var]) {
         for &guard in guards.iter().rev() {
-            if Some(guard) != moved {
+            if !moved.contains(&guard) {
                 self.emit(at, Op::Exit { resource: guard });
             }
         }
     }
 
     /// What a jump out of all scopes but the outermost `keep` drops.
-    pub(super) fn drop_to(&mut self, keep: usize, at: Span, moved: Option<Var>) {
+    pub(super) fn drop_to(&mut self, keep: usize, at: Span, moved: &[Var]) {
         let guards: Vec<Var> = self
             .f
             .scopes
@@ -121,6 +129,33 @@ impl Lower<'_> {
             .flat_map(|s| s.guards.iter().copied())
             .collect();
         self.drop_all(&guards, at, moved);
+    }
+
+    /// Guards that whoever gets this value holds from now on: they are part of it.
+    pub(super) fn moved_guards(&mut self, e: &Expr, out: &mut Vec<Var>) {
+        let mut work = vec![e];
+        while let Some(e) = work.pop() {
+            if guard_call(e).is_some() {
+                let made = self.f.scopes.last().map(|s| s.guards.as_slice());
+                out.extend(made.unwrap_or_default());
+                continue;
+            }
+            match e {
+                Expr::Paren(x) => work.push(&x.expr),
+                Expr::Group(x) => work.push(&x.expr),
+                Expr::Tuple(x) => work.extend(&x.elems),
+                Expr::Array(x) => work.extend(&x.elems),
+                Expr::Struct(x) => work.extend(x.fields.iter().map(|f| &f.expr)),
+                Expr::Call(x) if is_made_of(&x.func) => work.extend(&x.args),
+                Expr::Path(x) => {
+                    if let Some(ident) = x.path.get_ident() {
+                        let name = self.names.intern(&ident.to_string());
+                        out.extend(self.local(name).and_then(|(_, l)| l.held));
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Is this a guard, so that `*e` is what it protects?

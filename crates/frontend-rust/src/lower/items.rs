@@ -277,7 +277,7 @@ impl Lower<'_> {
         self.push_scope();
         let value = self.expr(expr);
         let at = self.places.token(ident.span());
-        self.pop_scope(at, None);
+        self.pop_scope(at, &[]);
         self.define(ident, value);
     }
 

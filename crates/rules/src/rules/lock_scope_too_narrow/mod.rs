@@ -42,7 +42,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         && w.read_act == Act::Check
         && !w.data
         && w.write_positive == Some(true);
-    Some(if only_there || case.is_distant_decision() {
+    // What is there is handed out, what is not is made and kept.
+    let cache = case.is(ResourceKind::Memory) && !w.data && w.given_back && case.is_waste();
+    Some(if only_there || cache || case.is_distant_decision() {
         verdict.persona(Persona::Pedantic)
     } else {
         verdict
