@@ -484,7 +484,7 @@ pub struct Window {
     pub partial: Option<Rc<Lock>>,
     /// Other shared things change between the read and the write.
     pub other_writes: bool,
-    /// What was read is what the function gives back: a cache.
+    /// What was read is what the function gives back, and is plain data: a cache.
     pub given_back: bool,
     pub duck: bool,
     /// Calls from the current function down to the meeting one, outermost first.

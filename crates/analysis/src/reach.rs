@@ -93,7 +93,7 @@ pub struct ReachedWindow {
     pub closed_by: Option<LockFacts>,
     pub partial: Option<LockFacts>,
     pub other_writes: bool,
-    /// What was read is what the function gives back: a cache.
+    /// What was read is what the function gives back, and is plain data: a cache.
     pub given_back: bool,
     pub duck: bool,
     pub detached: bool,

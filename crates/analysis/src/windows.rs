@@ -298,7 +298,7 @@ impl Interp<'_, '_, '_> {
             closed_by: None,
             partial: read.lock.clone().or_else(|| write.lock.clone()),
             other_writes: walk.other_writes,
-            given_back: self.gives_back(r),
+            given_back: self.gives_back(r) && !self.cx.holds_holders(write.loc.key),
             duck: read.duck || write.duck,
             path: None,
             label: self.label(write.at.block),

@@ -4,7 +4,7 @@ use syn::{Block, Expr, Local as Let, Stmt};
 use toctou_core::Span;
 use toctou_core::ir::{Op, Term, Var};
 
-use super::guards::guard_call;
+use super::guards::{guard_call, held_call};
 use super::pattern::bare;
 use super::{Fails, Lower, MAX_DEPTH};
 
@@ -201,8 +201,11 @@ impl Lower<'_> {
         let value = self.expr(&init.expr);
         let mut guards = self.f.scopes.pop().map(|s| s.guards).unwrap_or_default();
         // What the initialiser gives is the variable's: the rest goes now.
-        let is_guard = guard_call(&init.expr).is_some();
-        let kept = if is_guard { guards.pop() } else { None };
+        let kept = if held_call(&init.expr).is_some() {
+            guards.pop()
+        } else {
+            None
+        };
         self.drop_all(&guards, at, &[]);
         if let Some(kept) = kept {
             self.drop_later(kept);

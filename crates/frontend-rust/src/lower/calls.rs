@@ -6,7 +6,7 @@ use toctou_core::ir::{Arg, CallKind, Callee, Op, Var};
 
 use super::Lower;
 use super::expr::is_self;
-use super::guards::{is_guard_method, may_hold};
+use super::guards::{is_held, may_hold};
 use super::paths::{is_type_name, segments};
 use super::pattern::bare;
 
@@ -200,7 +200,7 @@ impl Lower<'_> {
             self.args(x.args.iter())
         };
         let value = self.call_method(at, obj, name, args);
-        if is_guard_method(x) {
+        if is_held(x) {
             self.drop_later(value);
         }
         value

@@ -40,9 +40,20 @@ pub(super) fn may_hold(name: &str) -> bool {
     SPEAK.iter().any(|word| name.contains(word))
 }
 
+/// An entry that may be locked as long as it is held. Unlike a guard it is
+/// the value itself, not something that a value stands behind.
+fn is_entry(x: &syn::ExprMethodCall) -> bool {
+    x.method == "get_mut" && x.args.len() == 1
+}
+
 /// `x.lock().await`, `x.lock().unwrap()`, `x.begin().await?`: the call itself,
 /// without what only unwraps its result.
 pub(super) fn guard_call(e: &Expr) -> Option<&Expr> {
+    held_call(e).filter(|e| !matches!(e, Expr::MethodCall(x) if is_entry(x)))
+}
+
+/// The same, and calls that give back an entry.
+pub(super) fn held_call(e: &Expr) -> Option<&Expr> {
     let mut e = e;
     for _ in 0..16 {
         e = match e {
@@ -57,7 +68,7 @@ pub(super) fn guard_call(e: &Expr) -> Option<&Expr> {
                     "unwrap" | "expect" | "unwrap_or_else" | "map_err" | "context"
                     | "with_context" | "ok" | "into_inner" | "unwrap_or_default"
                     | "inspect_err" => &x.receiver,
-                    name if may_hold(name) && takes_nothing(x) => return Some(e),
+                    name if may_hold(name) && takes_nothing(x) || is_entry(x) => return Some(e),
                     _ => return None,
                 }
             }
@@ -78,8 +89,9 @@ fn takes_nothing(x: &syn::ExprMethodCall) -> bool {
     !matches!(name.as_str(), "read" | "write" | "lock" | "borrow") || x.args.is_empty()
 }
 
-pub(super) fn is_guard_method(x: &syn::ExprMethodCall) -> bool {
-    may_hold(&x.method.to_string()) && takes_nothing(x)
+/// Is what this gives back worth a drop?
+pub(super) fn is_held(x: &syn::ExprMethodCall) -> bool {
+    may_hold(&x.method.to_string()) && takes_nothing(x) || is_entry(x)
 }
 
 /// `Some`, `Ok`, `WriteGuard`: what it gives back holds its arguments.
@@ -135,7 +147,7 @@ impl Lower<'_> {
     pub(super) fn moved_guards(&mut self, e: &Expr, out: &mut Vec<Var>) {
         let mut work = vec![e];
         while let Some(e) = work.pop() {
-            if guard_call(e).is_some() {
+            if held_call(e).is_some() {
                 let made = self.f.scopes.last().map(|s| s.guards.as_slice());
                 out.extend(made.unwrap_or_default());
                 continue;

@@ -43,7 +43,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         && !w.data
         && w.write_positive == Some(true);
     // What is there is handed out, what is not is made and kept.
-    let cache = case.is(ResourceKind::Memory) && !w.data && w.given_back && case.is_waste();
+    let cache = case.is(ResourceKind::Memory) && !w.data && !case.deletes() && w.given_back && case.is_waste();
     Some(if only_there || cache || case.is_distant_decision() {
         verdict.persona(Persona::Pedantic)
     } else {
