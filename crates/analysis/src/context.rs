@@ -156,6 +156,8 @@ pub struct Context<'a, 'm> {
 pub struct Words {
     pub length: Name,
     pub size: Name,
+    /// All of what a guard protects.
+    pub content: Name,
     pub name: Name,
     pub then: Name,
     pub catch: Name,
@@ -189,6 +191,7 @@ impl<'a, 'm> Context<'a, 'm> {
         let promise_name = names.intern("Promise");
         let words = Words {
             length: names.intern("length"),
+            content: names.intern("*"),
             size: names.intern("size"),
             name: names.intern("name"),
             then: names.intern("then"),

@@ -261,7 +261,7 @@ impl Interp<'_, '_, '_> {
             return None;
         }
         let walk = self.walk(r, w);
-        if !walk.reached || snapshot && !walk.yielded {
+        if !walk.reached || snapshot && !(walk.yielded || self.guarded) {
             return None;
         }
         let both = held.at(read.at) & held.at(write.at) & !walk.broken;

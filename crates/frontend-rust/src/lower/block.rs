@@ -249,13 +249,15 @@ impl Lower<'_> {
         }
         let is_guard = guard_call(init).is_some();
         let taken = !is_guard && self.comes_from_guard(init);
-        if (is_guard || taken)
+        let runs = matches!(bare(init), Expr::Async(_));
+        if (is_guard || taken || runs || held.is_some())
             && let Some(scope) = self.f.scopes.last_mut()
             && let Some(local) = scope.locals.iter_mut().rev().find(|l| l.name == name)
         {
             local.guard = is_guard;
             local.held = held;
             local.taken = taken;
+            local.runs = runs;
         }
     }
 

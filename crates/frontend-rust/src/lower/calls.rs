@@ -34,11 +34,33 @@ impl Lower<'_> {
 
     fn args<'e>(&mut self, args: impl Iterator<Item = &'e Expr>) -> Vec<Arg> {
         args.map(|e| Arg {
-            value: self.expr(e),
+            value: self.waited_for(e),
             spread: false,
             name: None,
         })
         .collect()
+    }
+
+    /// A value that somebody waits for: `timeout(d, async { … })`. Whoever that
+    /// is, an `async` block runs when its turn comes, and that is here.
+    pub(super) fn waited_for(&mut self, e: &Expr) -> Var {
+        let value = self.expr(e);
+        if self.is_block_to_run(e) {
+            let at = self.places.expr(e);
+            return self.invoke(at, value, Vec::new());
+        }
+        value
+    }
+
+    fn is_block_to_run(&mut self, e: &Expr) -> bool {
+        match bare(e) {
+            Expr::Async(_) => true,
+            Expr::Path(p) => p.path.get_ident().is_some_and(|ident| {
+                let name = self.names.intern(&ident.to_string());
+                self.local(name).is_some_and(|(_, l)| l.runs)
+            }),
+            _ => false,
+        }
     }
 
     /// What somebody else runs: a closure, a block, or a call that is wrapped in one.

@@ -113,6 +113,7 @@ impl Lower<'_> {
                 guard: false,
                 held: None,
                 taken: false,
+                runs: false,
             });
             return;
         }
@@ -156,6 +157,7 @@ impl Lower<'_> {
             guard: false,
             held: None,
             taken: false,
+            runs: false,
         });
         if let Some(value) = value {
             if captured {

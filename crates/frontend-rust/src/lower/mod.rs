@@ -70,6 +70,8 @@ pub(super) struct Local {
     pub(super) held: Option<Var>,
     /// It came out of what a guard protects.
     pub(super) taken: bool,
+    /// It is an `async` block that has not begun.
+    pub(super) runs: bool,
 }
 
 #[derive(Default)]
