@@ -449,7 +449,9 @@ impl Linkage {
             }
             let meets = |class: &&ClassId| {
                 !program.classes[class.0 as usize].is_interface
-                    && rest.iter().all(|p| self.subclasses[p.0 as usize].contains(class))
+                    && rest
+                        .iter()
+                        .all(|p| self.subclasses[p.0 as usize].contains(class))
             };
             let found = self.subclasses[first.0 as usize].iter().take(256);
             self.subclasses[c] = found.filter(meets).take(8).copied().collect();

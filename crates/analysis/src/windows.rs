@@ -123,8 +123,11 @@ impl Interp<'_, '_, '_> {
             }
             // A temporary file with a fixed name: written, then renamed.
             if write.act == Act::Delete && write.mode == Mode::Replace {
+                // Who creates it exclusively shares it with nobody.
+                let own = |e: &Event| e.loc == write.loc && e.mode == Mode::Exclusive;
+                let shared = !self.events.iter().any(own);
                 for (r, e) in self.events.iter().enumerate() {
-                    if e.act == Act::Write && e.loc == write.loc && r != w {
+                    if shared && e.act == Act::Write && e.loc == write.loc && r != w {
                         note(r as u32, false, false, None);
                     }
                 }
@@ -241,7 +244,7 @@ impl Interp<'_, '_, '_> {
             }
         }
         let fresh_memory = read.loc.kind == ResourceKind::Memory;
-        if (!data || fresh_memory) && self.looks_again(read, w, data) {
+        if (!data || fresh_memory) && self.looks_again(read, w, data) || self.asks_first(w) {
             return None;
         }
         // Waiting for what another call has begun, and keeping it, is the cure.

@@ -215,6 +215,9 @@ impl Lower<'_> {
             self.emit(at, Op::SetField { obj, field, value });
             return whole;
         }
+        if let Some(changed) = self.changed_text(x, at, obj) {
+            return changed;
+        }
         let name = self.names.intern(&method);
         let args = if method.starts_with("spawn") {
             self.work_args(x.args.iter())
@@ -226,6 +229,44 @@ impl Lower<'_> {
             self.drop_later(value);
         }
         value
+    }
+
+    /// A text or path in a variable that is changed in place is another one
+    /// from then on: `name.push_str(".tmp")`, `path.set_extension("tmp")`.
+    fn changed_text(&mut self, x: &ExprMethodCall, at: Span, old: Var) -> Option<Var> {
+        let Expr::Path(path) = bare(&x.receiver) else {
+            return None;
+        };
+        let ident = path.path.get_ident()?.to_string();
+        let with = match x.method.to_string().as_str() {
+            "push_str" => None,
+            "set_extension" => Some("with_extension"),
+            "set_file_name" => Some("with_file_name"),
+            _ => return None,
+        };
+        let [part] = x.args.iter().collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let name = self.names.intern(&ident);
+        let (out, local) = self.local(name)?;
+        let part = self.expr(part);
+        let value = match with {
+            None => self.op(at, |dst| Op::Concat {
+                dst,
+                parts: vec![old, part],
+            }),
+            Some(method) => {
+                let method = self.names.intern(method);
+                let arg = Arg {
+                    value: part,
+                    spread: false,
+                    name: None,
+                };
+                self.call_method(at, old, method, vec![arg])
+            }
+        };
+        self.write_local(at, out, &local, value);
+        Some(self.null(at))
     }
 
     /// A variable or a field of one, not taken from behind a guard.

@@ -2,7 +2,7 @@
 
 use toctou_core::rule::{Persona, RuleMeta, Severity};
 
-use crate::case::{Case, Verdict};
+use crate::case::{Case, Verdict, mentions};
 
 pub const META: RuleMeta = RuleMeta {
     id: "db-check-then-write",
@@ -42,6 +42,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     let only_there = !w.in_process && w.checked.is_empty() && !claims(case);
     let verdict = if only_there {
         verdict.persona(Persona::Pedantic)
+    } else if removes(case) {
+        verdict.persona(Persona::Pedantic)
     } else if claims(case) || changes_what_was_checked(case) || case.inserts() || case.deletes() {
         verdict
     } else {
@@ -49,6 +51,20 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     };
     // One process, one statement after the other: it takes a second process.
     Some(if !w.in_process { verdict.severity(Severity::Medium) } else { verdict })
+}
+
+/// A function that is there to delete, and hands nothing out: what is gone
+/// already is as it should be.
+fn removes(case: &Case<'_>) -> bool {
+    let words = ["delete", "remove", "purge", "drop", "forget"];
+    let asked_again = |column: &String| {
+        let row = case.w.write_row.as_ref();
+        row.is_some_and(|r| r.conditions.iter().any(|c| plain(c) == plain(column)))
+    };
+    case.deletes()
+        && !case.w.given_back
+        && case.w.checked.iter().all(asked_again)
+        && mentions(&case.function(), &words)
 }
 
 /// A unique index on what was looked for makes the second insert fail.

@@ -43,7 +43,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     // That there is no file, though, is what a first write is for, wherever it stands.
     let distant = w.read_act == Act::Read && case.is_distant_decision();
     let cleans_up = w.write_in_handler && w.write_positive != Some(false);
-    Some(if case.deletes() || overwrites || default || cleans_up || distant {
+    // What is there is handed out, what is not is made and kept.
+    let cache = w.read_act == Act::Read && w.given_back && !w.other_writes;
+    Some(if case.deletes() || overwrites || default || cleans_up || distant || cache {
         verdict.persona(Persona::Pedantic)
     } else {
         verdict
