@@ -48,23 +48,6 @@ impl Interp<'_, '_, '_> {
             })
     }
 
-    /// Does the call that contains the write look again, under a lock that is still
-    /// held when it writes, and decide by what it sees whether it may?
-    pub(crate) fn asks_first(&self, w: usize) -> bool {
-        let write = &self.events[w];
-        let Some(lock) = write.lock.as_ref().filter(|_| write.call.is_some()) else {
-            return false;
-        };
-        self.events.iter().enumerate().any(|(i, e)| {
-            e.call == write.call
-                && e.act.is_read()
-                && e.act != Act::Check
-                && e.loc == write.loc
-                && e.lock.as_ref().is_some_and(|l| l.key == lock.key)
-                && write.ctrl.has_event(i as u32)
-        })
-    }
-
     /// A collection in memory, gone through with pauses, and written out whole.
     pub(crate) fn is_snapshot(&self, read: &Event, write: &Event, data: bool) -> bool {
         data && read.act == Act::Read

@@ -244,7 +244,7 @@ impl Interp<'_, '_, '_> {
             }
         }
         let fresh_memory = read.loc.kind == ResourceKind::Memory;
-        if (!data || fresh_memory) && self.looks_again(read, w, data) || self.asks_first(w) {
+        if (!data || fresh_memory) && self.looks_again(read, w, data) {
             return None;
         }
         // Waiting for what another call has begun, and keeping it, is the cure.

@@ -428,20 +428,3 @@ fn a_file_that_is_a_cache() {
         let page = reqwest::get(&name).await?.text().await?;\ntokio::fs::write(&path, &page).await?;\nOk(page)\n}\n}\n";
     assert_eq!(rules(source), Vec::<String>::new());
 }
-
-#[test]
-fn a_write_that_looks_again_under_its_lock() {
-    let with = |look: &str| {
-        format!(
-            "use std::path::PathBuf;\nuse std::sync::Mutex;\nuse rmcp::{{tool, tool_router}};\n\
-             pub struct Server {{ file: PathBuf, door: Mutex<()> }}\n#[tool_router]\nimpl Server {{\n#[tool]\n\
-             fn add(&self, text: String) -> anyhow::Result<()> {{\n\
-             let old = std::fs::read_to_string(&self.file)?;\nself.put(&format!(\"{{old}}{{text}}\"))\n}}\n}}\n\
-             impl Server {{\nfn put(&self, text: &str) -> anyhow::Result<()> {{\n\
-             let _door = self.door.lock().unwrap();\n{look}\nstd::fs::write(&self.file, text)?;\nOk(())\n}}\n}}\n"
-        )
-    };
-    let asks = "let now = std::fs::read_to_string(&self.file)?;\nif !is_newer(text, &now) { return Ok(()); }";
-    assert!(!rules(&with(asks)).contains(&"lock-scope-too-narrow".to_owned()));
-    assert_eq!(rules(&with("")), ["lock-scope-too-narrow"]);
-}

@@ -44,7 +44,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         verdict.persona(Persona::Pedantic)
     } else if removes(case) {
         verdict.persona(Persona::Pedantic)
-    } else if claims(case) || changes_what_was_checked(case) || case.inserts() || case.deletes() {
+    } else if matters(case) {
         verdict
     } else {
         verdict.persona(Persona::Pedantic)
@@ -53,8 +53,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     Some(if !w.in_process { verdict.severity(Severity::Medium) } else { verdict })
 }
 
-/// A function that is there to delete, and hands nothing out: what is gone
-/// already is as it should be.
+/// A function that is there to delete: what is gone already is as it should be.
 fn removes(case: &Case<'_>) -> bool {
     let words = ["delete", "remove", "purge", "drop", "forget"];
     let asked_again = |column: &String| {
@@ -62,7 +61,6 @@ fn removes(case: &Case<'_>) -> bool {
         row.is_some_and(|r| r.conditions.iter().any(|c| plain(c) == plain(column)))
     };
     case.deletes()
-        && !case.w.given_back
         && case.w.checked.iter().all(asked_again)
         && mentions(&case.function(), &words)
 }
@@ -81,6 +79,11 @@ fn has_constraint(case: &Case<'_>) -> bool {
         .collect();
     !asked.is_empty()
         && sets.iter().any(|set| !set.is_empty() && set.iter().all(|c| asked.contains(&c.as_str())))
+}
+
+/// Does what is written change what another call looks at, or take it away?
+pub(crate) fn matters(case: &Case<'_>) -> bool {
+    claims(case) || changes_what_was_checked(case) || case.inserts() || case.deletes()
 }
 
 /// Two of these calls race with each other only if one changes what the other tests.
