@@ -291,6 +291,7 @@ impl Interp<'_, '_, '_> {
     fn use_rule(&mut self, rule: &Rc<Call>, view: &CallView<'_>, fallback: Sym) -> Sym {
         let mut read: Option<u32> = None;
         let mut result: Option<Sym> = None;
+        let mut entry_lock: Option<Sym> = None;
         let mut callback_results: Vec<Sym> = Vec::new();
         for effect in &rule.effects {
             if !effect.when.iter().all(|w| self.when_holds(w, view)) {
@@ -299,12 +300,13 @@ impl Interp<'_, '_, '_> {
             match effect.effect.r#do {
                 Do::Lock => {
                     let guard = rule.result == ResultRule::Recv;
-                    if let Some(sym) =
-                        self.lock_effect(effect, view, guard, &mut callback_results)
+                    let handle = self.lock_effect(effect, view, guard, &mut callback_results);
+                    match rule.result {
                         // What comes back has nothing to do with the lock.
-                        && rule.result != ResultRule::None
-                    {
-                        result = Some(sym);
+                        ResultRule::None => {}
+                        // What was read is the guard, too.
+                        ResultRule::Read => entry_lock = handle,
+                        _ => result = handle.or(result),
                     }
                 }
                 Do::Unlock => {
@@ -339,6 +341,13 @@ impl Interp<'_, '_, '_> {
         }
         // Callbacks and the result of a call that reads depend on what was read.
         let value = self.result_of(rule, view, fallback, read, result);
+        if entry_lock.is_some() {
+            for a in &mut self.acquires {
+                if a.handle == entry_lock {
+                    a.handle = Some(value);
+                }
+            }
+        }
         self.fill(rule, view, value);
         self.callbacks(rule, view, value, &mut callback_results);
         if let ([one], ResultRule::Returned) = (callback_results.as_slice(), rule.result) {

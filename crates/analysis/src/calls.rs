@@ -512,8 +512,13 @@ impl<'a> Interp<'_, 'a, '_> {
             let mut guard = false;
             for (lock, if_true) in &summary.leaves_held {
                 let lock = self.map_lock(lock, &mut inst);
-                // A guard that is handed on goes on standing for what is locked.
-                let is_guard = lock.key == result;
+                // A guard that is handed on goes on standing for what is locked,
+                // by itself or as a part of what is handed on.
+                let is_guard = lock.key == result
+                    || matches!(
+                        self.cx.syms.kind(result),
+                        SymKind::Object(_) | SymKind::Array(_)
+                    ) && self.cx.syms.contains(result, lock.key);
                 guard |= is_guard;
                 self.acquires.push(Acquire {
                     at: self.at,

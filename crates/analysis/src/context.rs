@@ -122,6 +122,8 @@ pub struct Context<'a, 'm> {
     pub mutable_cells: FxHashSet<Cell>,
     /// Fields, variables and parameters of types through which shared memory can be changed.
     holder_fields: FxHashSet<Name>,
+    /// Fields that hold things with a lock of their own each.
+    holders_fields: FxHashSet<Name>,
     holder_vars: FxHashSet<Cell>,
     /// Captured variables that hold a parameter, and which.
     pub param_cells: FxHashMap<Cell, u32>,
@@ -154,6 +156,8 @@ pub struct Context<'a, 'm> {
 pub struct Words {
     pub length: Name,
     pub size: Name,
+    /// All of what a guard protects.
+    pub content: Name,
     pub name: Name,
     pub then: Name,
     pub catch: Name,
@@ -189,6 +193,7 @@ impl<'a, 'm> Context<'a, 'm> {
         let promise_name = names.intern("Promise");
         let words = Words {
             length: names.intern("length"),
+            content: names.intern("*"),
             size: names.intern("size"),
             name: names.intern("name"),
             then: names.intern("then"),
@@ -243,6 +248,7 @@ impl<'a, 'm> Context<'a, 'm> {
             relinkers: FxHashSet::default(),
             mutable_cells: FxHashSet::default(),
             holder_fields: FxHashSet::default(),
+            holders_fields: FxHashSet::default(),
             holder_vars: FxHashSet::default(),
             param_cells: FxHashMap::default(),
             stores: FxHashMap::default(),
@@ -273,17 +279,21 @@ impl<'a, 'm> Context<'a, 'm> {
         let program = self.program;
         for (c, class) in program.classes.iter().enumerate() {
             for field in &class.fields {
-                if let Some(ty) = &field.ty
-                    && self.is_holder_type(program.class_module[c], ty)
-                {
-                    self.holder_fields.insert(field.name);
+                let Some(ty) = &field.ty else { continue };
+                match self.holders_in(program.class_module[c], ty) {
+                    0 => continue,
+                    1 => {}
+                    _ => {
+                        self.holders_fields.insert(field.name);
+                    }
                 }
+                self.holder_fields.insert(field.name);
             }
         }
         for (f, function) in program.functions.iter().enumerate() {
             for (v, info) in function.vars.iter().enumerate() {
                 if let Some(ty) = &info.ty
-                    && self.is_holder_type(program.function_module[f], ty)
+                    && self.holders_in(program.function_module[f], ty) > 0
                 {
                     self.holder_vars.insert(Cell {
                         owner: FuncId(f as u32),
@@ -294,10 +304,12 @@ impl<'a, 'm> Context<'a, 'm> {
         }
     }
 
-    fn is_holder_type(&mut self, module: ModuleId, ty: &TypeRef) -> bool {
+    /// How many types made for sharing stand in a type, one inside the other.
+    fn holders_in(&mut self, module: ModuleId, ty: &TypeRef) -> usize {
+        let mut count = 0;
         let mut ty = Some(ty);
         for _ in 0..4 {
-            let Some(this) = ty else { return false };
+            let Some(this) = ty else { break };
             let target = self.linkage.type_target(
                 self.program,
                 module,
@@ -308,9 +320,26 @@ impl<'a, 'm> Context<'a, 'm> {
             if let Some(TypeTarget::Ext(e)) = target
                 && self.library.is_holder(e, &self.entities, &self.names)
             {
-                return true;
+                count += 1;
             }
             ty = this.element.as_deref();
+        }
+        count
+    }
+
+    /// Is this an entry of a collection whose entries are locks themselves?
+    /// Two of them for one key keep nobody apart.
+    pub fn holds_holders(&self, place: Sym) -> bool {
+        let mut at = place;
+        while let SymKind::Index(base, _) | SymKind::Element(base) | SymKind::Field(base, _) =
+            *self.syms.kind(at)
+        {
+            if let SymKind::Field(_, name) = *self.syms.kind(base)
+                && self.holders_fields.contains(&name)
+            {
+                return true;
+            }
+            at = base;
         }
         false
     }

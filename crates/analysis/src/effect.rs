@@ -484,6 +484,8 @@ pub struct Window {
     pub partial: Option<Rc<Lock>>,
     /// Other shared things change between the read and the write.
     pub other_writes: bool,
+    /// What was read is what the function gives back, and is plain data: a cache.
+    pub given_back: bool,
     pub duck: bool,
     /// Calls from the current function down to the meeting one, outermost first.
     pub path: Option<Rc<Frame>>,
@@ -497,8 +499,6 @@ pub struct Window {
     pub puts_back: bool,
     /// All that was looked at is what kind of thing it is, or how old.
     pub aside: bool,
-    /// What was read is also what the meeting function gives back: a cache.
-    pub served: bool,
     /// The write happens where the check said yes (`true`) or no (`false`).
     pub positive: Option<bool>,
     pub id: Site,

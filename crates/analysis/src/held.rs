@@ -230,7 +230,8 @@ impl Held {
 
 pub(crate) fn is_release(a: &Acquire, release: &Release) -> bool {
     match release {
-        Release::Handle(h) => a.handle == Some(*h),
+        // Part of what a call gave back, a guard still stands for its lock.
+        Release::Handle(h) => a.handle == Some(*h) || a.lock.key == *h,
         Release::Key(k) => a.lock.key == *k,
         Release::Transaction => {
             matches!(a.lock.kind, LockKind::Transaction(_))

@@ -550,6 +550,10 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                         })))
                     }
                 };
+                if matches!(op, BinOp::Eq | BinOp::Ne | BinOp::Compare) {
+                    self.note_column(l, r, sym);
+                    self.note_column(r, l, sym);
+                }
                 self.set(*dst, sym);
             }
             Op::Not { dst, src } => {

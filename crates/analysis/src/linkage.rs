@@ -434,6 +434,28 @@ impl Linkage {
             }
         }
         self.structural(program);
+        self.by_all_parts(program, &parents);
+    }
+
+    /// An interface that is nothing but several others is met by those that
+    /// meet each of them.
+    fn by_all_parts(&mut self, program: &Program, parents: &[Vec<ClassId>]) {
+        for (c, class) in program.classes.iter().enumerate() {
+            let Some((first, rest)) = parents[c].split_first() else {
+                continue;
+            };
+            if !class.is_interface || !self.subclasses[c].is_empty() {
+                continue;
+            }
+            let meets = |class: &&ClassId| {
+                !program.classes[class.0 as usize].is_interface
+                    && rest
+                        .iter()
+                        .all(|p| self.subclasses[p.0 as usize].contains(class))
+            };
+            let found = self.subclasses[first.0 as usize].iter().take(256);
+            self.subclasses[c] = found.filter(meets).take(8).copied().collect();
+        }
     }
 
     /// An interface that no class names is met by those that have all it asks for.

@@ -38,9 +38,12 @@ impl Interp<'_, '_, '_> {
         let write = &self.events[w];
         write.call.is_some()
             && self.events.iter().enumerate().any(|(i, e)| {
+                // Of rows, it looks at those that it writes, however they were found.
+                let same = e.loc == read.loc
+                    || e.loc.kind == ResourceKind::Row && !data && e.loc.key == read.loc.key;
                 e.call == write.call
                     && e.act.is_read()
-                    && e.loc == read.loc
+                    && same
                     && (write.data.has_event(i as u32) || !data && write.ctrl.has_event(i as u32))
             })
     }

@@ -93,6 +93,8 @@ pub struct ReachedWindow {
     pub closed_by: Option<LockFacts>,
     pub partial: Option<LockFacts>,
     pub other_writes: bool,
+    /// What was read is what the function gives back, and is plain data: a cache.
+    pub given_back: bool,
     pub duck: bool,
     pub detached: bool,
     pub write_in_handler: bool,
@@ -101,8 +103,6 @@ pub struct ReachedWindow {
     pub relinked: bool,
     /// All that was looked at is what kind of thing it is, or how old.
     pub aside: bool,
-    /// What was read is also what the meeting function gives back: a cache.
-    pub served: bool,
     /// The write happens where the check said yes (`true`) or no (`false`).
     pub write_positive: Option<bool>,
     pub reached_by: Vec<Reach>,
@@ -220,6 +220,8 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
         .relinkers
         .iter()
         .filter(|f| cx.program.file_of(**f).role == FileRole::Product)
+        // What runs at start, or from a command line, is not the client's to use.
+        .filter(|f| activations.functions[f.0 as usize])
         .map(|f| group_of(*f))
         .collect();
     for w in &mut windows {
@@ -766,13 +768,13 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         closed_by: w.closed_by.as_ref().map(|l| lock_facts(cx, l)),
         partial: w.partial.as_ref().map(|l| lock_facts(cx, l)),
         other_writes: w.other_writes,
+        given_back: w.given_back,
         duck: w.duck,
         detached: w.detached,
         write_in_handler: w.write_in_handler,
         puts_back: w.puts_back,
         relinked: false,
         aside: w.aside,
-        served: w.served,
         write_positive: w.positive,
         role: cx.program.file_of(w.meet).role,
         reached_by: vec![reach],

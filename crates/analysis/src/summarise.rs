@@ -120,6 +120,7 @@ impl Interp<'_, '_, '_> {
         let mut several = 0;
         let mut all_held = u64::MAX;
         let mut true_held = u64::MAX;
+        let mut gives_false = false;
         let mut exits = 0;
         for (at, value) in self.handed_out() {
             // A generator's caller goes on where it hands something out.
@@ -154,11 +155,12 @@ impl Interp<'_, '_, '_> {
                 .extend(&self.control_deps(b as u32).as_implicit());
             summary.ret_deps.extend(&self.deps_of(sym));
             let bits = held.at_end(b as u32, block.insts.len());
-            all_held &= bits;
             let falsy = matches!(self.cx.syms.kind(sym), SymKind::Bool(false) | SymKind::Null);
+            all_held &= bits;
             if !falsy {
                 true_held &= bits;
             }
+            gives_false |= matches!(self.cx.syms.kind(sym), SymKind::Bool(false));
             if !matches!(self.cx.syms.kind(sym), SymKind::Null) && !values.contains(&sym) {
                 values.push(sym);
             }
@@ -196,6 +198,10 @@ impl Interp<'_, '_, '_> {
                 })
             }
         };
+        // Where a guard is a value, who gets none and goes on chose to.
+        if self.guarded && !gives_false && true_held != u64::MAX {
+            all_held = true_held;
+        }
         if exits > 0 && held.any {
             for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
                 let bit = 1 << i;

@@ -172,7 +172,8 @@ impl Interp<'_, '_, '_> {
 pub(crate) fn hurts_twice(e: &Event) -> bool {
     match e.loc.kind {
         // A number that was raised twice (hits, failures) says that it was done twice.
-        ResourceKind::Memory => e.act == Act::Append && !e.in_handler,
+        // What a callee notes down for itself (calls it has let through) says no more.
+        ResourceKind::Memory => e.act == Act::Append && !e.in_handler && e.call.is_none(),
         ResourceKind::External => e.act == Act::Send,
         // Gone is gone, and set to the same is the same.
         ResourceKind::Row => e.act != Act::Delete && !is_set_to_constants(e),

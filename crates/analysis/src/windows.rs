@@ -123,8 +123,11 @@ impl Interp<'_, '_, '_> {
             }
             // A temporary file with a fixed name: written, then renamed.
             if write.act == Act::Delete && write.mode == Mode::Replace {
+                // Who creates it exclusively shares it with nobody.
+                let own = |e: &Event| e.loc == write.loc && e.mode == Mode::Exclusive;
+                let shared = !self.events.iter().any(own);
                 for (r, e) in self.events.iter().enumerate() {
-                    if e.act == Act::Write && e.loc == write.loc && r != w {
+                    if shared && e.act == Act::Write && e.loc == write.loc && r != w {
                         note(r as u32, false, false, None);
                     }
                 }
@@ -261,7 +264,7 @@ impl Interp<'_, '_, '_> {
             return None;
         }
         let walk = self.walk(r, w);
-        if !walk.reached || snapshot && !walk.yielded {
+        if !walk.reached || snapshot && !(walk.yielded || self.guarded) {
             return None;
         }
         let both = held.at(read.at) & held.at(write.at) & !walk.broken;
@@ -298,6 +301,7 @@ impl Interp<'_, '_, '_> {
             closed_by: None,
             partial: read.lock.clone().or_else(|| write.lock.clone()),
             other_writes: walk.other_writes,
+            given_back: self.is_given_back(r) && !self.cx.holds_holders(write.loc.key),
             duck: read.duck || write.duck,
             path: None,
             label: self.label(write.at.block),
@@ -309,7 +313,6 @@ impl Interp<'_, '_, '_> {
             aside: read.act == Act::Check
                 && !checked.is_empty()
                 && checked.iter().all(|c| self.cx.words.asides.contains(c)),
-            served: self.is_given_back(r),
             positive: self.polarity(r, write),
             id: sym::through(read.site, write.site),
         };

@@ -179,17 +179,34 @@ impl Case<'_> {
         let w = self.w;
         self.is(ResourceKind::Memory)
             && !w.data
-            && w.served
+            && w.given_back
             && !self.deletes()
-            && !w.constant
-            && !w.other_writes
-            && !w.changed_within
+            && self.is_waste()
+    }
+
+    /// Done twice, it is done for nothing, but nothing is lost: a cache that both
+    /// calls fill. (Doing something to others twice is more than that.)
+    pub fn is_waste(&self) -> bool {
+        let busy = self.w.constant && is_busy_flag(&self.w.key);
+        !(self.w.other_writes || busy || self.w.changed_within)
     }
 
     /// An atomic step of the store after a separate test: the value is right, the test is not.
     pub fn is_atomic_step(&self) -> bool {
         self.w.write_mode == Mode::Atomic
     }
+}
+
+/// `indexing`, `busy`: a flag that keeps others out while something is under
+/// way. (`initialized` says that it is done: doing it twice is only waste.)
+fn is_busy_flag(key: &str) -> bool {
+    let last = key
+        .rsplit(['.', '['])
+        .next()
+        .unwrap_or(key)
+        .to_ascii_lowercase();
+    let words = ["busy", "locked", "inprogress", "in_progress", "active"];
+    last.ends_with("ing") || words.iter().any(|w| last.contains(w))
 }
 
 /// Word match on the parts of an identifier: `userId` has `user` and `id`.

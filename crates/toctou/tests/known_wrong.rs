@@ -260,3 +260,46 @@ func (s *Store) tool(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp
     );
     assert_eq!(found, NOTHING);
 }
+
+/// Rule ids of what the regular persona sees in a Rust server with this tool.
+fn rust_rules(tool: &str) -> Vec<String> {
+    let source = format!(
+        "use std::path::PathBuf;\nuse std::sync::atomic::{{AtomicBool, Ordering}};\nuse rmcp::{{tool, tool_router}};\n\
+         use tokio::sync::Mutex;\nuse tokio::task::JoinHandle;\n\
+         pub struct Server {{ folder: PathBuf, closed: AtomicBool, running: Mutex<Vec<JoinHandle<()>>> }}\n\
+         #[tool_router]\nimpl Server {{\n{tool}\n}}\n"
+    );
+    let project = Project::new(&[("src/main.rs", &source)]);
+    let run = project.run("scan src/main.rs --no-config --output json");
+    assert!(matches!(run.code, Some(0 | 1)), "{}", run.seen());
+    run.rules()
+}
+
+/// Two calls find the same name free. The path that is looked at is set again in
+/// the loop, so that the one that is written is not known to be the one that was looked at.
+#[test]
+fn fn_free_name_that_is_looked_for_in_a_loop() {
+    let found = rust_rules(
+        "#[tool]\nasync fn save(&self, name: String, text: String) -> anyhow::Result<()> {\n\
+         let mut path = self.folder.join(&name);\nlet mut n = 0;\n\
+         while path.exists() { n += 1; path = self.folder.join(format!(\"{name}-{n}\")); }\n\
+         tokio::fs::write(&path, text).await?;\nOk(())\n}",
+    );
+    assert_eq!(found, NOTHING);
+}
+
+/// The work is registered under a lock which the flag is not set under, so that
+/// closing can miss it. A lock round the registration is taken for enough.
+#[test]
+fn fn_closing_while_work_is_registered_under_a_lock() {
+    let found = rust_rules(
+        "#[tool]\nasync fn submit(&self, name: String) -> anyhow::Result<()> {\n\
+         if self.closed.load(Ordering::SeqCst) { anyhow::bail!(\"closed\"); }\n\
+         let job = prepare(name).await;\nlet handle = tokio::spawn(async move { run(job).await });\n\
+         self.running.lock().await.push(handle);\nOk(())\n}\n\
+         #[tool]\nasync fn stop(&self) -> anyhow::Result<()> {\nself.closed.store(true, Ordering::SeqCst);\n\
+         let all: Vec<_> = self.running.lock().await.drain(..).collect();\n\
+         for one in all { let _ = one.await; }\nOk(())\n}",
+    );
+    assert_eq!(found, NOTHING);
+}

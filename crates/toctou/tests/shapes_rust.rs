@@ -133,3 +133,32 @@ fn an_impl_in_another_file() {
     let run = project.run("scan . --no-config --output json");
     assert_eq!(run.rules(), ["file-read-modify-write"], "{}", run.stdout);
 }
+
+#[test]
+fn a_flag_that_only_one_call_can_set() {
+    let with = |set: &str| {
+        format!(
+            "if {set} {{ anyhow::bail!(\"busy\"); }}\nlet n = self.n.load(Ordering::SeqCst); work(n).await?;\n\
+             self.n.store(n + 1, Ordering::SeqCst); self.busy.store(false, Ordering::SeqCst); Ok(())"
+        )
+    };
+    safe(&with(
+        "self.busy.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst).is_err()",
+    ));
+    safe(&with("self.busy.swap(true, Ordering::SeqCst)"));
+    dangerous(
+        "lock-scope-too-narrow",
+        "self.busy.swap(true, Ordering::SeqCst); let n = self.n.load(Ordering::SeqCst); self.busy.store(false, Ordering::SeqCst);\n\
+         work(n).await?; self.n.store(n + 1, Ordering::SeqCst); Ok(())",
+    );
+}
+
+#[test]
+fn waiting_for_a_lock_is_no_retry() {
+    safe(
+        "while let Some(x) = self.map.lock().await.get(&key).copied() { if x == 0 { break; } work(x).await?; } Ok(())",
+    );
+    safe(
+        "loop { { let map = self.map.lock().await; if map.contains_key(&key) { return Ok(()); } } work(1).await?; }",
+    );
+}

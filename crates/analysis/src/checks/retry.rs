@@ -94,10 +94,13 @@ fn attempts(cx: &mut Context<'_, '_>, f: FuncId) -> Vec<Attempt> {
         });
     }
     for (at, n, inst) in code::calls(cx.program.function(f)) {
+        // A guard stands for what is locked: to look at that is not to ask
+        // whether the lock was got.
         let locks = code::models(cx, f, n).iter().any(|(_, r)| {
-            r.effects
-                .iter()
-                .any(|e| e.effect.r#do == Do::Lock && e.callback.is_none())
+            r.result != ResultRule::Recv
+                && r.effects
+                    .iter()
+                    .any(|e| e.effect.r#do == Do::Lock && e.callback.is_none())
         });
         if locks {
             out.push(Attempt {

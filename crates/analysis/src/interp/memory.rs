@@ -31,6 +31,25 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         }
     }
 
+    /// All of what a lock protects is copied or handed on.
+    fn read_behind(&mut self, guard: Sym) {
+        let shared = self.guarded && self.cx.may_be_shared(guard) && !self.is_param(guard);
+        if !shared || !self.cx.is_behind_holder(guard, self.id) {
+            return;
+        }
+        let loc = Loc {
+            kind: ResourceKind::Memory,
+            key: guard,
+            entry: None,
+        };
+        let mut event = self.event(Act::Read, loc);
+        event.collection = true;
+        if let Some(id) = self.push(event) {
+            let content = self.cx.syms.field(guard, self.cx.words.content);
+            self.add_deps(content, &Deps::event(id));
+        }
+    }
+
     pub(crate) fn load(&mut self, cell: Cell) -> Sym {
         if let Some(sym) = self.cx.constant(cell) {
             return sym;
@@ -114,6 +133,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         // What callers hand in is theirs to watch, unless it is changed here.
         let of_param = self.is_param(self.cx.syms.root(place));
         let tracked = tracked && (!of_param || self.set_fields.contains(&field));
+        if !tracked && field == self.cx.words.content {
+            self.read_behind(base);
+        }
         if tracked && self.cx.may_be_shared(place) && !self.is_param(place) {
             let loc = Loc {
                 kind: ResourceKind::Memory,
@@ -218,7 +240,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         if data.is_empty() {
             return;
         }
-        let shared = self.cx.may_be_shared(place) && !self.is_param(self.cx.syms.root(place));
+        let ours = self.is_param(self.cx.syms.root(place))
+            && !(self.guarded && self.cx.is_behind_holder(place, self.id));
+        let shared = self.cx.may_be_shared(place) && !ours;
         let data = &if shared {
             data.through_memory()
         } else {

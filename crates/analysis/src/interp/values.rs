@@ -9,6 +9,29 @@ use toctou_core::Name;
 use toctou_core::ir::{BlockId, Term, Var};
 
 impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
+    /// What is compared with a value is a value, too: of a query for one column, that column.
+    pub(super) fn note_column(&mut self, value: Sym, with: Sym, result: Sym) {
+        if matches!(self.cx.syms.kind(with), SymKind::Null) {
+            return;
+        }
+        let column = |dep: Dep| {
+            let Source::Event(e) = dep.source else {
+                return None;
+            };
+            let row = self.events.get(e as usize)?.row.as_ref()?;
+            let [column] = row.columns.as_slice() else {
+                return None;
+            };
+            let plain = dep.attr.is_none() && !row.aggregate && !row.insert;
+            (plain && self.cx.names.text(*column) != "*").then_some(Dep {
+                attr: Some(*column),
+                ..dep
+            })
+        };
+        let deps: Deps = self.deps_of(value).iter().filter_map(column).collect();
+        self.add_deps(result, &deps);
+    }
+
     /// One of several values: the one that says most, if the others are defaults.
     pub(crate) fn join_syms(&mut self, options: &[Sym], salt: u64) -> Sym {
         let mut distinct: Vec<Sym> = Vec::new();
@@ -37,7 +60,13 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                     return *one;
                 }
                 let site = sym::through(sym::site(self.id, 0xff_ffff), salt);
-                let joined = self.cx.syms.unknown(site);
+                // Whichever way was taken, nobody else has it.
+                let fresh = many.iter().all(|s| self.cx.syms.is_fresh(*s));
+                let joined = if fresh {
+                    self.cx.syms.make(SymKind::Fresh(site))
+                } else {
+                    self.cx.syms.unknown(site)
+                };
                 let options = self.alternatives.entry(joined).or_default();
                 for &s in many {
                     if s != joined && options.len() < 4 && !options.contains(&s) {

@@ -4,7 +4,7 @@ use syn::{Block, Expr, Local as Let, Stmt};
 use toctou_core::Span;
 use toctou_core::ir::{Op, Term, Var};
 
-use super::guards::guard_call;
+use super::guards::{guard_call, held_call};
 use super::pattern::bare;
 use super::{Fails, Lower, MAX_DEPTH};
 
@@ -18,7 +18,7 @@ impl Lower<'_> {
             Some(value) => value,
             None => self.null(at),
         };
-        self.pop_scope(at, Some(value));
+        self.pop_scope(at, &[value]);
         value
     }
 
@@ -82,31 +82,28 @@ impl Lower<'_> {
         if let Some(error) = error_value(e) {
             self.push_scope();
             let value = self.expr(error);
-            self.drop_to(0, at, None);
+            self.drop_to(0, at, &[]);
             self.f.scopes.pop();
             self.end(at, Term::Throw(value));
             return;
         }
         self.push_scope();
         let value = self.expr(e);
-        let kept = if guard_call(e).is_some() {
-            self.f.scopes.last().and_then(|s| s.guards.last().copied())
-        } else {
-            None
-        };
-        let guards: Vec<Var> = self.f.scopes.pop().map(|s| s.guards).unwrap_or_default();
-        self.drop_all(&guards, at, kept);
-        self.return_value(Some(value), at);
+        let mut moved = vec![value];
+        self.moved_guards(e, &mut moved);
+        self.drop_to(0, at, &moved);
+        self.f.scopes.pop();
+        self.end(at, Term::Return(Some(value)));
     }
 
     pub(super) fn return_value(&mut self, value: Option<Var>, at: Span) {
-        self.drop_to(0, at, value);
+        self.drop_to(0, at, value.as_slice());
         self.end(at, Term::Return(value));
     }
 
     /// Leaves the function because there is nothing to go on with.
     pub(super) fn give_up(&mut self, at: Span, value: Var) {
-        self.drop_to(0, at, None);
+        self.drop_to(0, at, &[]);
         match self.f.fails {
             Fails::Throw => self.end(at, Term::Throw(value)),
             Fails::Null => {
@@ -143,7 +140,7 @@ impl Lower<'_> {
         let at = self.places.expr(e);
         self.push_scope();
         let value = self.expr(e);
-        self.pop_scope(at, Some(value));
+        self.pop_scope(at, &[value]);
         Some(value)
     }
 
@@ -159,12 +156,12 @@ impl Lower<'_> {
             Stmt::Expr(e, _) => {
                 self.push_scope();
                 self.effect(e);
-                self.pop_scope(at, None);
+                self.pop_scope(at, &[]);
             }
             Stmt::Macro(m) => {
                 self.push_scope();
                 self.macro_value(&m.mac);
-                self.pop_scope(at, None);
+                self.pop_scope(at, &[]);
             }
             Stmt::Item(_) => {}
         }
@@ -204,9 +201,12 @@ impl Lower<'_> {
         let value = self.expr(&init.expr);
         let mut guards = self.f.scopes.pop().map(|s| s.guards).unwrap_or_default();
         // What the initialiser gives is the variable's: the rest goes now.
-        let is_guard = guard_call(&init.expr).is_some();
-        let kept = if is_guard { guards.pop() } else { None };
-        self.drop_all(&guards, at, None);
+        let kept = if held_call(&init.expr).is_some() {
+            guards.pop()
+        } else {
+            None
+        };
+        self.drop_all(&guards, at, &[]);
         if let Some(kept) = kept {
             self.drop_later(kept);
         }
@@ -225,11 +225,11 @@ impl Lower<'_> {
             }
             None => self.bind(&l.pat, value, at),
         }
-        self.note_local(&l.pat, &init.expr, is_guard);
+        self.note_local(&l.pat, &init.expr, kept);
     }
 
     /// What the initialiser says about the variable: its type, that it is a guard.
-    fn note_local(&mut self, pat: &syn::Pat, init: &Expr, is_guard: bool) {
+    fn note_local(&mut self, pat: &syn::Pat, init: &Expr, held: Option<Var>) {
         let inner = match pat {
             syn::Pat::Type(p) => &*p.pat,
             other => other,
@@ -247,13 +247,17 @@ impl Lower<'_> {
         {
             info.ty = ty;
         }
+        let is_guard = guard_call(init).is_some();
         let taken = !is_guard && self.comes_from_guard(init);
-        if (is_guard || taken)
+        let runs = matches!(bare(init), Expr::Async(_));
+        if (is_guard || taken || runs || held.is_some())
             && let Some(scope) = self.f.scopes.last_mut()
             && let Some(local) = scope.locals.iter_mut().rev().find(|l| l.name == name)
         {
             local.guard = is_guard;
+            local.held = held;
             local.taken = taken;
+            local.runs = runs;
         }
     }
 

@@ -6,7 +6,7 @@ use toctou_core::ir::{Arg, CallKind, Callee, Op, Var};
 
 use super::Lower;
 use super::expr::is_self;
-use super::guards::{is_guard_method, may_hold};
+use super::guards::{is_held, may_hold};
 use super::paths::{is_type_name, segments};
 use super::pattern::bare;
 
@@ -34,11 +34,33 @@ impl Lower<'_> {
 
     fn args<'e>(&mut self, args: impl Iterator<Item = &'e Expr>) -> Vec<Arg> {
         args.map(|e| Arg {
-            value: self.expr(e),
+            value: self.waited_for(e),
             spread: false,
             name: None,
         })
         .collect()
+    }
+
+    /// A value that somebody waits for: `timeout(d, async { … })`. Whoever that
+    /// is, an `async` block runs when its turn comes, and that is here.
+    pub(super) fn waited_for(&mut self, e: &Expr) -> Var {
+        let value = self.expr(e);
+        if self.is_block_to_run(e) {
+            let at = self.places.expr(e);
+            return self.invoke(at, value, Vec::new());
+        }
+        value
+    }
+
+    fn is_block_to_run(&mut self, e: &Expr) -> bool {
+        match bare(e) {
+            Expr::Async(_) => true,
+            Expr::Path(p) => p.path.get_ident().is_some_and(|ident| {
+                let name = self.names.intern(&ident.to_string());
+                self.local(name).is_some_and(|(_, l)| l.runs)
+            }),
+            _ => false,
+        }
     }
 
     /// What somebody else runs: a closure, a block, or a call that is wrapped in one.
@@ -193,6 +215,9 @@ impl Lower<'_> {
             self.emit(at, Op::SetField { obj, field, value });
             return whole;
         }
+        if let Some(changed) = self.changed_text(x, at, obj) {
+            return changed;
+        }
         let name = self.names.intern(&method);
         let args = if method.starts_with("spawn") {
             self.work_args(x.args.iter())
@@ -200,10 +225,48 @@ impl Lower<'_> {
             self.args(x.args.iter())
         };
         let value = self.call_method(at, obj, name, args);
-        if is_guard_method(x) {
+        if is_held(x) {
             self.drop_later(value);
         }
         value
+    }
+
+    /// A text or path in a variable that is changed in place is another one
+    /// from then on: `name.push_str(".tmp")`, `path.set_extension("tmp")`.
+    fn changed_text(&mut self, x: &ExprMethodCall, at: Span, old: Var) -> Option<Var> {
+        let Expr::Path(path) = bare(&x.receiver) else {
+            return None;
+        };
+        let ident = path.path.get_ident()?.to_string();
+        let with = match x.method.to_string().as_str() {
+            "push_str" => None,
+            "set_extension" => Some("with_extension"),
+            "set_file_name" => Some("with_file_name"),
+            _ => return None,
+        };
+        let [part] = x.args.iter().collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let name = self.names.intern(&ident);
+        let (out, local) = self.local(name)?;
+        let part = self.expr(part);
+        let value = match with {
+            None => self.op(at, |dst| Op::Concat {
+                dst,
+                parts: vec![old, part],
+            }),
+            Some(method) => {
+                let method = self.names.intern(method);
+                let arg = Arg {
+                    value: part,
+                    spread: false,
+                    name: None,
+                };
+                self.call_method(at, old, method, vec![arg])
+            }
+        };
+        self.write_local(at, out, &local, value);
+        Some(self.null(at))
     }
 
     /// A variable or a field of one, not taken from behind a guard.

@@ -110,19 +110,19 @@ impl Lower<'_> {
                 .map(|s| s.guards.clone())
                 .unwrap_or_default();
             self.start(then);
-            self.drop_all(&guards, at, None);
+            self.drop_all(&guards, at, &[]);
             if tail {
                 self.block_tail(&node.then_branch);
             } else {
                 let value = self.block_value(&node.then_branch);
-                self.drop_all(&held, at, None);
+                self.drop_all(&held, at, &[]);
                 self.branch_end(at, Some(value), result, &mut join);
             }
             self.start(otherwise);
-            self.drop_all(&guards, at, None);
+            self.drop_all(&guards, at, &[]);
             match &node.else_branch {
                 None => {
-                    self.drop_all(&held, at, None);
+                    self.drop_all(&held, at, &[]);
                     self.branch_end(at, None, result, &mut join);
                     break;
                 }
@@ -134,7 +134,7 @@ impl Lower<'_> {
                             self.tail(other);
                         } else {
                             let value = self.expr(other);
-                            self.drop_all(&held, at, None);
+                            self.drop_all(&held, at, &[]);
                             self.branch_end(at, Some(value), result, &mut join);
                         }
                         break;
@@ -182,8 +182,8 @@ impl Lower<'_> {
             } else {
                 self.push_scope();
                 let value = self.expr(&arm.body);
-                self.pop_scope(body_at, Some(value));
-                self.drop_all(&held, body_at, None);
+                self.pop_scope(body_at, &[value]);
+                self.drop_all(&held, body_at, &[]);
                 self.branch_end(body_at, Some(value), result, &mut join);
             }
             self.f.scopes.pop();
@@ -255,7 +255,7 @@ impl Lower<'_> {
         if let (Some(dst), Some(src)) = (result, value) {
             self.emit(at, Op::Copy { dst, src });
         }
-        self.drop_to(scopes, at, None);
+        self.drop_to(scopes, at, &[]);
         if self.reachable()
             && let Some(exit) = self.exit_of(index)
         {
@@ -271,7 +271,7 @@ impl Lower<'_> {
             .and_then(|f| Some((f.scopes, f.again?)));
         match target {
             Some((scopes, again)) => {
-                self.drop_to(scopes, at, None);
+                self.drop_to(scopes, at, &[]);
                 self.goto(at, again);
             }
             None => {
@@ -317,14 +317,14 @@ impl Lower<'_> {
             .map(|s| s.guards.clone())
             .unwrap_or_default();
         self.start(body);
-        self.drop_all(&guards, at, None);
+        self.drop_all(&guards, at, &[]);
         self.block_value(&e.body);
-        self.drop_all(&held, at, None);
+        self.drop_all(&held, at, &[]);
         self.goto(at, head);
         self.f.scopes.pop();
         self.start(done);
-        self.drop_all(&guards, at, None);
-        self.drop_all(&held, at, None);
+        self.drop_all(&guards, at, &[]);
+        self.drop_all(&held, at, &[]);
         if let Some(exit) = self.exit_of(frame) {
             self.goto(at, exit);
         }
@@ -357,7 +357,7 @@ impl Lower<'_> {
         self.f.scopes.pop();
         self.goto(at, head);
         self.pop_frame();
-        self.pop_scope(at, None);
+        self.pop_scope(at, &[]);
     }
 }
 

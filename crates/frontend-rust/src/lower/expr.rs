@@ -187,11 +187,7 @@ impl Lower<'_> {
         let at = self.places.token(x.await_token.span);
         let start = self.places.expr(&x.base).start.min(at.start);
         let at = Span::new(start, at.end);
-        let mut src = self.expr(&x.base);
-        // `async { … }.await`: whoever waits for it runs it.
-        if let Expr::Async(_) = bare(&x.base) {
-            src = self.invoke(at, src, Vec::new());
-        }
+        let src = self.waited_for(&x.base);
         self.op(at, |dst| Op::Await { dst, src })
     }
 

@@ -111,7 +111,9 @@ impl Lower<'_> {
                 name,
                 var,
                 guard: false,
+                held: None,
                 taken: false,
+                runs: false,
             });
             return;
         }
@@ -153,7 +155,9 @@ impl Lower<'_> {
             name,
             var,
             guard: false,
+            held: None,
             taken: false,
+            runs: false,
         });
         if let Some(value) = value {
             if captured {

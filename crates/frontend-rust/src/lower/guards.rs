@@ -10,6 +10,7 @@ use toctou_core::Span;
 use toctou_core::ir::{Op, Var};
 
 use super::Lower;
+use super::paths::is_type_name;
 
 const SPEAK: &[&str] = &[
     "lock",
@@ -29,19 +30,30 @@ const MAX_GUARDS: usize = 64;
 
 pub(super) fn may_hold(name: &str) -> bool {
     // `read_to_string` and `write_all` move bytes.
-    let first = name.split('_').next().unwrap_or(name);
-    if matches!(first, "read" | "write") {
-        return matches!(
-            name,
-            "read" | "write" | "read_owned" | "write_owned" | "read_arc" | "write_arc"
-        );
+    let mut words = name.split('_');
+    if matches!(words.next(), Some("read" | "write")) {
+        return match words.next() {
+            None | Some("owned" | "arc" | "lock") => words.next().is_none(),
+            _ => name.ends_with("guard"),
+        };
     }
     SPEAK.iter().any(|word| name.contains(word))
+}
+
+/// An entry that may be locked as long as it is held. Unlike a guard it is
+/// the value itself, not something that a value stands behind.
+fn is_entry(x: &syn::ExprMethodCall) -> bool {
+    x.method == "get_mut" && x.args.len() == 1
 }
 
 /// `x.lock().await`, `x.lock().unwrap()`, `x.begin().await?`: the call itself,
 /// without what only unwraps its result.
 pub(super) fn guard_call(e: &Expr) -> Option<&Expr> {
+    held_call(e).filter(|e| !matches!(e, Expr::MethodCall(x) if is_entry(x)))
+}
+
+/// The same, and calls that give back an entry.
+pub(super) fn held_call(e: &Expr) -> Option<&Expr> {
     let mut e = e;
     for _ in 0..16 {
         e = match e {
@@ -56,7 +68,7 @@ pub(super) fn guard_call(e: &Expr) -> Option<&Expr> {
                     "unwrap" | "expect" | "unwrap_or_else" | "map_err" | "context"
                     | "with_context" | "ok" | "into_inner" | "unwrap_or_default"
                     | "inspect_err" => &x.receiver,
-                    name if may_hold(name) && takes_nothing(x) => return Some(e),
+                    name if may_hold(name) && takes_nothing(x) || is_entry(x) => return Some(e),
                     _ => return None,
                 }
             }
@@ -77,8 +89,16 @@ fn takes_nothing(x: &syn::ExprMethodCall) -> bool {
     !matches!(name.as_str(), "read" | "write" | "lock" | "borrow") || x.args.is_empty()
 }
 
-pub(super) fn is_guard_method(x: &syn::ExprMethodCall) -> bool {
-    may_hold(&x.method.to_string()) && takes_nothing(x)
+/// Is what this gives back worth a drop?
+pub(super) fn is_held(x: &syn::ExprMethodCall) -> bool {
+    may_hold(&x.method.to_string()) && takes_nothing(x) || is_entry(x)
+}
+
+/// `Some`, `Ok`, `WriteGuard`: what it gives back holds its arguments.
+fn is_made_of(func: &Expr) -> bool {
+    let Expr::Path(p) = func else { return false };
+    let last = p.path.segments.last().map(|s| s.ident.to_string());
+    last.is_some_and(|name| is_type_name(&name))
 }
 
 impl Lower<'_> {
@@ -97,22 +117,22 @@ impl Lower<'_> {
     }
 
     /// Leaves a scope in the ordinary way: what it holds is dropped, last first.
-    pub(super) fn pop_scope(&mut self, at: Span, moved: Option<Var>) {
+    pub(super) fn pop_scope(&mut self, at: Span, moved: &[Var]) {
         if let Some(scope) = self.f.scopes.pop() {
             self.drop_all(&scope.guards, at, moved);
         }
     }
 
-    pub(super) fn drop_all(&mut self, guards: &[Var], at: Span, moved: Option<Var>) {
+    pub(super) fn drop_all(&mut self, guards: &[Var], at: Span, moved: &[Var]) {
         for &guard in guards.iter().rev() {
-            if Some(guard) != moved {
+            if !moved.contains(&guard) {
                 self.emit(at, Op::Exit { resource: guard });
             }
         }
     }
 
     /// What a jump out of all scopes but the outermost `keep` drops.
-    pub(super) fn drop_to(&mut self, keep: usize, at: Span, moved: Option<Var>) {
+    pub(super) fn drop_to(&mut self, keep: usize, at: Span, moved: &[Var]) {
         let guards: Vec<Var> = self
             .f
             .scopes
@@ -121,6 +141,33 @@ impl Lower<'_> {
             .flat_map(|s| s.guards.iter().copied())
             .collect();
         self.drop_all(&guards, at, moved);
+    }
+
+    /// Guards that whoever gets this value holds from now on: they are part of it.
+    pub(super) fn moved_guards(&mut self, e: &Expr, out: &mut Vec<Var>) {
+        let mut work = vec![e];
+        while let Some(e) = work.pop() {
+            if held_call(e).is_some() {
+                let made = self.f.scopes.last().map(|s| s.guards.as_slice());
+                out.extend(made.unwrap_or_default());
+                continue;
+            }
+            match e {
+                Expr::Paren(x) => work.push(&x.expr),
+                Expr::Group(x) => work.push(&x.expr),
+                Expr::Tuple(x) => work.extend(&x.elems),
+                Expr::Array(x) => work.extend(&x.elems),
+                Expr::Struct(x) => work.extend(x.fields.iter().map(|f| &f.expr)),
+                Expr::Call(x) if is_made_of(&x.func) => work.extend(&x.args),
+                Expr::Path(x) => {
+                    if let Some(ident) = x.path.get_ident() {
+                        let name = self.names.intern(&ident.to_string());
+                        out.extend(self.local(name).and_then(|(_, l)| l.held));
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Is this a guard, so that `*e` is what it protects?

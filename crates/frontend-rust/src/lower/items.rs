@@ -277,7 +277,7 @@ impl Lower<'_> {
         self.push_scope();
         let value = self.expr(expr);
         let at = self.places.token(ident.span());
-        self.pop_scope(at, None);
+        self.pop_scope(at, &[]);
         self.define(ident, value);
     }
 
@@ -323,6 +323,15 @@ impl Lower<'_> {
         let value = self.op(at, |dst| Op::Class { dst, class });
         self.define(&t.ident, value);
         let added = self.with_generics(&t.generics);
+        // What has the trait has those that it asks for.
+        for bound in &t.supertraits {
+            if let syn::TypeParamBound::Trait(bound) = bound
+                && let Some(name) = self.type_name(&bound.path)
+                && let Some(class) = self.classes.get_mut(class.0 as usize)
+            {
+                class.implements.push(name);
+            }
+        }
         for item in &t.items {
             let TraitItem::Fn(f) = item else { continue };
             // Without a body it says nothing that the implementations do not say.

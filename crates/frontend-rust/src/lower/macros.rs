@@ -64,7 +64,7 @@ impl Lower<'_> {
                     Some(args) => self.formatted(at, &args),
                     None => self.opaque_tokens(at, &mac.tokens),
                 };
-                self.drop_to(0, at, None);
+                self.drop_to(0, at, &[]);
                 self.end(at, Term::Throw(value));
                 self.null(at)
             }
@@ -182,7 +182,7 @@ impl Lower<'_> {
             self.condition(first, holds, fails);
             self.start(fails);
             let value = self.null(at);
-            self.drop_to(0, at, None);
+            self.drop_to(0, at, &[]);
             self.end(at, Term::Throw(value));
             self.start(holds);
         }

@@ -66,8 +66,12 @@ pub(super) struct Local {
     pub(super) var: Var,
     /// It holds a guard: `*x` is what the guard protects.
     pub(super) guard: bool,
+    /// … which is dropped under this register.
+    pub(super) held: Option<Var>,
     /// It came out of what a guard protects.
     pub(super) taken: bool,
+    /// It is an `async` block that has not begun.
+    pub(super) runs: bool,
 }
 
 #[derive(Default)]

@@ -99,6 +99,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/rust/dashmap.toml"),
     ),
     (
+        "rust/diesel.toml",
+        include_str!("../../libraries/rust/diesel.toml"),
+    ),
+    (
         "rust/file-locks.toml",
         include_str!("../../libraries/rust/file-locks.toml"),
     ),
@@ -119,12 +123,32 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/rust/outside.toml"),
     ),
     (
+        "rust/postgres.toml",
+        include_str!("../../libraries/rust/postgres.toml"),
+    ),
+    (
+        "rust/redis.toml",
+        include_str!("../../libraries/rust/redis.toml"),
+    ),
+    (
+        "rust/reqwest.toml",
+        include_str!("../../libraries/rust/reqwest.toml"),
+    ),
+    (
         "rust/rusqlite.toml",
         include_str!("../../libraries/rust/rusqlite.toml"),
     ),
     (
         "rust/serde.toml",
         include_str!("../../libraries/rust/serde.toml"),
+    ),
+    (
+        "rust/sled.toml",
+        include_str!("../../libraries/rust/sled.toml"),
+    ),
+    (
+        "rust/sqlite-pools.toml",
+        include_str!("../../libraries/rust/sqlite-pools.toml"),
     ),
     (
         "rust/sqlx.toml",

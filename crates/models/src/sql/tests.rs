@@ -46,7 +46,11 @@ fn select() {
 fn aggregates() {
     assert!(one("SELECT COUNT(*) AS n FROM calls WHERE user_id = ?").aggregate);
     assert!(one("SELECT MAX(id) + 1 FROM t").aggregate);
-    assert!(one("SELECT EXISTS(SELECT 1 FROM t WHERE a = ?)").aggregate);
+    let exists = one("SELECT EXISTS(SELECT 1 FROM t WHERE a = ?)");
+    assert!(exists.aggregate);
+    assert_eq!(exists.tables, ["t"]);
+    assert_eq!(exists.conditions.len(), 1);
+    assert_eq!(exists.conditions[0].column, "a");
     assert!(!one("SELECT lower(a) FROM t").aggregate);
 }
 

@@ -65,7 +65,7 @@ impl Lower<'_> {
                 self.matches(pat, value, at, Some(join));
             }
             let value = self.expr(&branch.body);
-            self.pop_scope(at, Some(value));
+            self.pop_scope(at, &[value]);
             self.emit(
                 at,
                 Op::Copy {

@@ -51,6 +51,15 @@ impl<'a> Reader<'a> {
     }
 
     fn select(&self, select: &ast::Select, out: &mut Statement) {
+        // `SELECT EXISTS(SELECT … WHERE id = ?)` asks what the inner one asks.
+        if let ([SelectItem::UnnamedExpr(only) | SelectItem::ExprWithAlias { expr: only, .. }], []) =
+            (select.projection.as_slice(), select.from.as_slice())
+            && let Expr::Exists { subquery, .. } = only
+        {
+            out.aggregate = true;
+            self.query(subquery, out);
+            return;
+        }
         for item in &select.projection {
             match item {
                 SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {

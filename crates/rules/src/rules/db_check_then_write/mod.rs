@@ -2,7 +2,7 @@
 
 use toctou_core::rule::{Persona, RuleMeta, Severity};
 
-use crate::case::{Case, Verdict};
+use crate::case::{Case, Verdict, mentions};
 
 pub const META: RuleMeta = RuleMeta {
     id: "db-check-then-write",
@@ -44,13 +44,27 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     let gone = case.deletes() && !w.keyed && w.checked.is_empty() && !w.other_writes;
     let verdict = if only_there || gone {
         verdict.persona(Persona::Pedantic)
-    } else if claims(case) || changes_what_was_checked(case) || case.inserts() || case.deletes() {
+    } else if removes(case) {
+        verdict.persona(Persona::Pedantic)
+    } else if matters(case) {
         verdict
     } else {
         verdict.persona(Persona::Pedantic)
     };
     // One process, one statement after the other: it takes a second process.
     Some(if !w.in_process { verdict.severity(Severity::Medium) } else { verdict })
+}
+
+/// A function that is there to delete: what is gone already is as it should be.
+fn removes(case: &Case<'_>) -> bool {
+    let words = ["delete", "remove", "purge", "drop", "forget"];
+    let asked_again = |column: &String| {
+        let row = case.w.write_row.as_ref();
+        row.is_some_and(|r| r.conditions.iter().any(|c| plain(c) == plain(column)))
+    };
+    case.deletes()
+        && case.w.checked.iter().all(asked_again)
+        && mentions(&case.function(), &words)
 }
 
 /// A unique index on what was looked for makes the second insert fail.
@@ -67,6 +81,11 @@ fn has_constraint(case: &Case<'_>) -> bool {
         .collect();
     !asked.is_empty()
         && sets.iter().any(|set| !set.is_empty() && set.iter().all(|c| asked.contains(&c.as_str())))
+}
+
+/// Does what is written change what another call looks at, or take it away?
+pub(crate) fn matters(case: &Case<'_>) -> bool {
+    claims(case) || changes_what_was_checked(case) || case.inserts() || case.deletes()
 }
 
 /// Two of these calls race with each other only if one changes what the other tests.

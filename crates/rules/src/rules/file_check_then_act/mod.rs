@@ -36,7 +36,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         if case.deletes() { "A removes what B has just written, or fails" } else { "A's write replaces B's" },
     );
     let verdict = if w.in_process { verdict } else { verdict.severity(Severity::Medium) };
-    Some(if case.seldom_hurts() {
+    // What is there is handed out, what is not is made and kept.
+    let cache = w.read_act == Act::Read && w.given_back && !w.other_writes;
+    Some(if case.seldom_hurts() || cache {
         verdict.persona(Persona::Pedantic)
     } else {
         verdict

@@ -45,12 +45,12 @@ fn snapshot(case: &Case<'_>, file: &str) -> Option<Verdict> {
         return None;
     }
     let message = format!(
-        "`{}` is gone through with pauses and written to `{file}`: calls that save at the same time write over each other, and an older state can come last",
+        "a copy of `{}`, taken earlier, is written to `{file}`: calls that save at the same time write over each other, and an older state can come last",
         case.key()
     );
     Some(Verdict::new(
         message,
-        "queue the saves (one promise chain), take the snapshot in one go just before the write, and write by temporary file and rename",
+        "let one save end before the next takes its copy (a queue, or a lock round both steps), and write by temporary file and rename",
         "the file holds the older state, or parts of both",
     ))
 }

@@ -18,10 +18,10 @@ pub const META: RuleMeta = RuleMeta {
 /// There is a lock, but it is not held from the read to the write.
 pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     let w = case.w;
-    if w.snapshot.is_some() {
-        return None;
-    }
     let lock = w.partial.as_ref()?;
+    if let Some(file) = &w.snapshot {
+        return w.in_process.then(|| snapshot(case, &lock.key, file));
+    }
     if w.constant || !case.is_open() || w.path_check || lock.transaction || !(w.data || w.keyed || w.tested) {
         return None;
     }
@@ -40,4 +40,17 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     } else {
         verdict
     })
+}
+
+/// What a lock protects was copied under it; the copy is saved without it.
+fn snapshot(case: &Case<'_>, lock: &str, file: &str) -> Verdict {
+    let message = format!(
+        "`{}` is copied while `{lock}` is held, and the copy is written to `{file}` after it was given back: of two calls, the one with the older copy can write last",
+        case.key()
+    );
+    Verdict::new(
+        message,
+        "write the file before the lock is given back, or hold a second lock, for saving, from the copy to the end of the write",
+        "the file holds A's older copy: B's change is gone after the next start",
+    )
 }

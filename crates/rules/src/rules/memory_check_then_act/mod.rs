@@ -34,18 +34,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         "set it before the first `await` (and undo that on failure), or keep the promise of the first call and return it to the others",
         "both calls did the work",
     );
-    // Filling a cache twice is waste; doing something to others twice is a bug.
-    let busy = w.constant && is_busy_flag(case.key());
-    Some(if !(w.other_writes || busy || w.changed_within) || case.deletes() || w.clears || w.write_in_handler {
+    Some(if case.is_waste() || case.deletes() || w.clears || w.write_in_handler {
         verdict.persona(Persona::Pedantic)
     } else {
         verdict
     })
-}
-
-/// `indexing`, `busy`: a flag that keeps others out while something is under
-/// way. (`initialized` says that it is done: doing it twice is only waste.)
-fn is_busy_flag(key: &str) -> bool {
-    let last = key.rsplit(['.', '[']).next().unwrap_or(key).to_ascii_lowercase();
-    last.ends_with("ing") || ["busy", "locked", "inprogress", "in_progress", "active"].iter().any(|w| last.contains(w))
 }

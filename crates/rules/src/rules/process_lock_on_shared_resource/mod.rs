@@ -1,8 +1,10 @@
 //! `process-lock-on-shared-resource`: an in-process lock protects something that other processes also write.
 
+use toctou_core::finding::ResourceKind;
 use toctou_core::rule::{Persona, RuleMeta, Severity};
 
 use crate::case::{Case, Verdict};
+use crate::rules::db_check_then_write;
 
 pub const META: RuleMeta = RuleMeta {
     id: "process-lock-on-shared-resource",
@@ -31,5 +33,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         "hold a lock that other processes see as well (a lock file, a database transaction), or let one process own the data",
         "B, in another process, never saw A's lock: its change is lost",
     );
-    Some(if case.seldom_hurts() { verdict.persona(Persona::Pedantic) } else { verdict })
+    // A row that was looked up, and of which something else is changed.
+    let aside = case.is(ResourceKind::Row) && !case.w.data && !db_check_then_write::matters(case);
+    Some(if aside || case.seldom_hurts() { verdict.persona(Persona::Pedantic) } else { verdict })
 }

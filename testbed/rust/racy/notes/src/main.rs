@@ -1,4 +1,4 @@
-//! Notes in a file, a cache and a counter in memory, jobs in a database: each
+//! Notes in a file, names and a counter in memory, jobs in a database: each
 //! tool has a window in it.
 
 use std::collections::HashMap;
@@ -6,17 +6,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::Result;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::{ServiceExt, tool, tool_handler, tool_router};
+use rmcp::transport::stdio;
+use rmcp::{ErrorData, ServerHandler, ServiceExt, schemars, tool, tool_handler, tool_router};
 use rusqlite::Connection;
+use serde::Deserialize;
 use tokio::sync::{Mutex, RwLock};
+
+type Result<T, E = ErrorData> = std::result::Result<T, E>;
 
 #[derive(Clone)]
 pub struct Notes {
     file: PathBuf,
     folder: PathBuf,
-    pages: Arc<Mutex<HashMap<String, String>>>,
+    names: Arc<Mutex<HashMap<String, String>>>,
     limits: Arc<RwLock<Limits>>,
     served: Arc<AtomicU64>,
     jobs: Arc<std::sync::Mutex<Connection>>,
@@ -27,53 +30,58 @@ pub struct Limits {
     left: u32,
 }
 
+#[derive(Deserialize, schemars::JsonSchema)]
+pub struct Note {
+    name: String,
+    text: String,
+}
+
 #[tool_router]
 impl Notes {
     /// Two calls read the same list; the second write drops the first one's note.
-    #[tool]
-    async fn add_note(&self, Parameters(text): Parameters<String>) -> Result<String> {
-        let before = tokio::fs::read_to_string(&self.file).await?;
-        let mut notes: Vec<String> = serde_json::from_str(&before)?;
-        notes.push(text);
-        tokio::fs::write(&self.file, serde_json::to_string(&notes)?).await?;
+    #[tool(description = "Adds a note")]
+    async fn add_note(&self, Parameters(note): Parameters<Note>) -> Result<String> {
+        let before = tokio::fs::read_to_string(&self.file).await.map_err(failed)?;
+        let mut notes: Vec<String> = serde_json::from_str(&before).map_err(failed)?;
+        notes.push(note.text);
+        let after = serde_json::to_string(&notes).map_err(failed)?;
+        tokio::fs::write(&self.file, after).await.map_err(failed)?;
         Ok("added".to_owned())
     }
 
     /// Two calls both see that there is no such file.
-    #[tool]
-    async fn new_note(&self, Parameters((name, text)): Parameters<(String, String)>) -> Result<String> {
-        let path = self.folder.join(format!("{name}.md"));
+    #[tool(description = "Makes a file for a note")]
+    async fn new_note(&self, Parameters(note): Parameters<Note>) -> Result<String> {
+        let path = self.folder.join(format!("{}.md", note.name));
         if path.exists() {
-            anyhow::bail!("{name} exists");
+            return Err(ErrorData::invalid_params("it exists", None));
         }
-        tokio::fs::write(&path, text).await?;
+        tokio::fs::write(&path, note.text).await.map_err(failed)?;
         Ok("created".to_owned())
     }
 
     /// The lock is given back between the look and the insert.
-    #[tool]
-    async fn open_page(&self, Parameters(url): Parameters<String>) -> Result<String> {
-        let known = self.pages.lock().await.contains_key(&url);
-        if known {
-            return Ok("open already".to_owned());
+    #[tool(description = "Reserves a name")]
+    async fn reserve(&self, Parameters(note): Parameters<Note>) -> Result<String> {
+        if self.names.lock().await.contains_key(&note.name) {
+            return Err(ErrorData::invalid_params("it is reserved", None));
         }
-        let page = fetch(&url).await?;
-        self.pages.lock().await.insert(url, page.clone());
-        Ok(page)
+        self.names.lock().await.insert(note.name, note.text);
+        Ok("reserved".to_owned())
     }
 
     /// Copied out, changed, put back: what others did meanwhile is gone.
-    #[tool]
+    #[tool(description = "Spends one of what is left")]
     async fn spend(&self) -> Result<String> {
         let mut limits = self.limits.read().await.clone();
         limits.left -= 1;
-        fetch("audit").await?;
+        audit().await;
         *self.limits.write().await = limits;
         Ok("spent".to_owned())
     }
 
     /// `load` and `store` are two steps.
-    #[tool]
+    #[tool(description = "Counts a call")]
     async fn count(&self) -> Result<String> {
         let served = self.served.load(Ordering::SeqCst);
         self.served.store(served + 1, Ordering::SeqCst);
@@ -81,7 +89,7 @@ impl Notes {
     }
 
     /// Two workers choose the same job.
-    #[tool]
+    #[tool(description = "Takes a job")]
     async fn take_job(&self) -> Result<String> {
         let id = self.next_job()?;
         self.start_job(&id)?;
@@ -92,35 +100,38 @@ impl Notes {
 impl Notes {
     fn next_job(&self) -> Result<String> {
         let jobs = self.jobs.lock().unwrap();
-        let id = jobs.query_row("SELECT id FROM jobs WHERE state = 'waiting' LIMIT 1", [], |row| row.get(0))?;
+        let id = jobs.query_row("SELECT id FROM jobs WHERE state = 'waiting' LIMIT 1", [], |row| row.get(0)).map_err(failed)?;
         Ok(id)
     }
 
     fn start_job(&self, id: &str) -> Result<()> {
         let jobs = self.jobs.lock().unwrap();
-        jobs.execute("UPDATE jobs SET state = 'running' WHERE id = ?1", [id])?;
+        jobs.execute("UPDATE jobs SET state = 'running' WHERE id = ?1", [id]).map_err(failed)?;
         Ok(())
     }
 }
 
 #[tool_handler]
-impl rmcp::ServerHandler for Notes {}
+impl ServerHandler for Notes {}
 
-async fn fetch(url: &str) -> Result<String> {
+async fn audit() {
     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    Ok(url.to_owned())
+}
+
+fn failed(error: impl std::fmt::Display) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
 }
 
 #[tokio::main]
-async fn main() -> Result<()> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let notes = Notes {
         file: PathBuf::from("notes.json"),
         folder: PathBuf::from("notes"),
-        pages: Arc::new(Mutex::new(HashMap::new())),
+        names: Arc::new(Mutex::new(HashMap::new())),
         limits: Arc::new(RwLock::new(Limits { left: 10 })),
         served: Arc::new(AtomicU64::new(0)),
         jobs: Arc::new(std::sync::Mutex::new(Connection::open("jobs.db")?)),
     };
-    notes.serve(rmcp::transport::stdio()).await?.waiting().await?;
+    notes.serve(stdio()).await?.waiting().await?;
     Ok(())
 }

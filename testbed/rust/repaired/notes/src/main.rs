@@ -1,4 +1,4 @@
-//! Notes in a file, a cache and a counter in memory, jobs in a database: no tool
+//! Notes in a file, names and a counter in memory, jobs in a database: no tool
 //! has a window in it.
 
 use std::collections::HashMap;
@@ -6,17 +6,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::Result;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::{ServiceExt, tool, tool_handler, tool_router};
+use rmcp::transport::stdio;
+use rmcp::{ErrorData, ServerHandler, ServiceExt, schemars, tool, tool_handler, tool_router};
 use rusqlite::Connection;
+use serde::Deserialize;
 use tokio::sync::{Mutex, RwLock};
+
+type Result<T, E = ErrorData> = std::result::Result<T, E>;
 
 #[derive(Clone)]
 pub struct Notes {
     file: PathBuf,
     folder: PathBuf,
-    pages: Arc<Mutex<HashMap<String, String>>>,
+    names: Arc<Mutex<HashMap<String, String>>>,
     limits: Arc<RwLock<Limits>>,
     served: Arc<AtomicU64>,
     jobs: Arc<std::sync::Mutex<Connection>>,
@@ -27,59 +30,65 @@ pub struct Limits {
     left: u32,
 }
 
+#[derive(Deserialize, schemars::JsonSchema)]
+pub struct Note {
+    name: String,
+    text: String,
+}
+
 #[tool_router]
 impl Notes {
     /// The file is locked, for other processes too, from the read to the write.
-    #[tool]
-    async fn add_note(&self, Parameters(text): Parameters<String>) -> Result<String> {
-        let door = std::fs::File::create("notes.lock")?;
-        door.lock()?;
-        let before = std::fs::read_to_string(&self.file)?;
-        let mut notes: Vec<String> = serde_json::from_str(&before)?;
-        notes.push(text);
-        std::fs::write(&self.file, serde_json::to_string(&notes)?)?;
-        door.unlock()?;
+    #[tool(description = "Adds a note")]
+    async fn add_note(&self, Parameters(note): Parameters<Note>) -> Result<String> {
+        let door = std::fs::File::create("notes.lock").map_err(failed)?;
+        door.lock().map_err(failed)?;
+        let before = std::fs::read_to_string(&self.file).map_err(failed)?;
+        let mut notes: Vec<String> = serde_json::from_str(&before).map_err(failed)?;
+        notes.push(note.text);
+        let after = serde_json::to_string(&notes).map_err(failed)?;
+        std::fs::write(&self.file, after).map_err(failed)?;
+        door.unlock().map_err(failed)?;
         Ok("added".to_owned())
     }
 
     /// The file system decides who made it.
-    #[tool]
-    async fn new_note(&self, Parameters(name): Parameters<String>) -> Result<String> {
-        let path = self.folder.join(format!("{name}.md"));
-        std::fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
+    #[tool(description = "Makes a file for a note")]
+    async fn new_note(&self, Parameters(note): Parameters<Note>) -> Result<String> {
+        let path = self.folder.join(format!("{}.md", note.name));
+        std::fs::OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
         Ok("created".to_owned())
     }
 
     /// One acquisition from the look to the insert.
-    #[tool]
-    async fn open_page(&self, Parameters(url): Parameters<String>) -> Result<String> {
-        let mut pages = self.pages.lock().await;
-        if pages.contains_key(&url) {
-            return Ok("open already".to_owned());
+    #[tool(description = "Reserves a name")]
+    async fn reserve(&self, Parameters(note): Parameters<Note>) -> Result<String> {
+        let mut names = self.names.lock().await;
+        if names.contains_key(&note.name) {
+            return Err(ErrorData::invalid_params("it is reserved", None));
         }
-        let page = fetch(&url).await?;
-        pages.insert(url, page.clone());
-        Ok(page)
+        names.insert(note.name, note.text);
+        Ok("reserved".to_owned())
     }
 
     /// Changed in place, under the writer's guard.
-    #[tool]
+    #[tool(description = "Spends one of what is left")]
     async fn spend(&self) -> Result<String> {
         let mut limits = self.limits.write().await;
         limits.left -= 1;
-        fetch("audit").await?;
+        audit().await;
         Ok("spent".to_owned())
     }
 
     /// One step.
-    #[tool]
+    #[tool(description = "Counts a call")]
     async fn count(&self) -> Result<String> {
         let served = self.served.fetch_add(1, Ordering::SeqCst);
         Ok(served.to_string())
     }
 
     /// The statement asks again, and says how many rows it changed.
-    #[tool]
+    #[tool(description = "Takes a job")]
     async fn take_job(&self) -> Result<String> {
         let id = self.next_job()?;
         self.start_job(&id)?;
@@ -90,7 +99,7 @@ impl Notes {
 impl Notes {
     fn next_job(&self) -> Result<String> {
         let jobs = self.jobs.lock().unwrap();
-        let id = jobs.query_row("SELECT id FROM jobs WHERE state = 'waiting' LIMIT 1", [], |row| row.get(0))?;
+        let id = jobs.query_row("SELECT id FROM jobs WHERE state = 'waiting' LIMIT 1", [], |row| row.get(0)).map_err(failed)?;
         Ok(id)
     }
 
@@ -99,32 +108,35 @@ impl Notes {
         let changed = jobs.execute(
             "UPDATE jobs SET state = 'running' WHERE id = ?1 AND state = 'waiting'",
             [id],
-        )?;
+        ).map_err(failed)?;
         if changed == 0 {
-            anyhow::bail!("somebody else took it");
+            return Err(ErrorData::invalid_params("somebody else took it", None));
         }
         Ok(())
     }
 }
 
 #[tool_handler]
-impl rmcp::ServerHandler for Notes {}
+impl ServerHandler for Notes {}
 
-async fn fetch(url: &str) -> Result<String> {
+async fn audit() {
     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    Ok(url.to_owned())
+}
+
+fn failed(error: impl std::fmt::Display) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
 }
 
 #[tokio::main]
-async fn main() -> Result<()> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let notes = Notes {
         file: PathBuf::from("notes.json"),
         folder: PathBuf::from("notes"),
-        pages: Arc::new(Mutex::new(HashMap::new())),
+        names: Arc::new(Mutex::new(HashMap::new())),
         limits: Arc::new(RwLock::new(Limits { left: 10 })),
         served: Arc::new(AtomicU64::new(0)),
         jobs: Arc::new(std::sync::Mutex::new(Connection::open("jobs.db")?)),
     };
-    notes.serve(rmcp::transport::stdio()).await?.waiting().await?;
+    notes.serve(stdio()).await?.waiting().await?;
     Ok(())
 }
