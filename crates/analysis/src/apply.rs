@@ -31,6 +31,9 @@ impl Interp<'_, '_, '_> {
         if let Some(sym) = self.sql_call(view, fallback) {
             return sym;
         }
+        if let Some(sym) = self.built_call(view, fallback) {
+            return sym;
+        }
         if let Some(method) = view.method {
             let rules = self
                 .cx
@@ -98,6 +101,9 @@ impl Interp<'_, '_, '_> {
         if rule.known_table && !view.recv.is_some_and(|r| self.tables.contains(&r)) {
             return false;
         }
+        if rule.by_hand && self.is_scoped() {
+            return false;
+        }
         let count = view.args.len() + view.named.len();
         count >= rule.min_args
             && count <= rule.max_args
@@ -118,7 +124,22 @@ impl Interp<'_, '_, '_> {
         if let Some(present) = w.when.present {
             holds &= known.is_some() == present;
         }
+        if w.when.record {
+            holds &= known.is_some_and(|s| self.record_class(s).is_some());
+        }
         holds != w.when.not
+    }
+
+    /// Is the receiver held for a scope, which lets go of it at its end?
+    fn is_scoped(&self) -> bool {
+        let inst = &self.function.blocks[self.at.block as usize].insts[self.at.inst as usize];
+        match &inst.op {
+            toctou_core::ir::Op::Call {
+                callee: Callee::Method { obj, .. },
+                ..
+            } => self.resources.contains(obj),
+            _ => false,
+        }
     }
 
     fn is_absent(&self, sym: Sym) -> bool {
@@ -559,7 +580,7 @@ impl Interp<'_, '_, '_> {
     ) -> Option<u32> {
         let e = &effect.effect;
         let kind = e.resource.unwrap_or(match e.r#do {
-            Do::Send | Do::Use | Do::Open => ResourceKind::External,
+            Do::Send | Do::Use | Do::Open | Do::Receive => ResourceKind::External,
             _ => ResourceKind::File,
         });
         let key = match &effect.key {
@@ -596,7 +617,7 @@ impl Interp<'_, '_, '_> {
             _ => Loc { kind, key, entry },
         };
         let act = match e.r#do {
-            Do::Read => Act::Read,
+            Do::Read | Do::Receive => Act::Read,
             Do::Check => Act::Check,
             Do::Resolve => Act::Resolve,
             Do::List => Act::List,

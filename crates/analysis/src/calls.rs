@@ -107,6 +107,7 @@ impl<'a> Interp<'_, 'a, '_> {
             return stands_for.copied().unwrap_or(fallback);
         }
 
+        self.note_request(&funcs, &view);
         if kind == CallKind::New || method.is_none() && self.are_constructors(&funcs) {
             return self.construct(&view, &funcs, &exts, awaited);
         }

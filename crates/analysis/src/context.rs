@@ -37,6 +37,8 @@ pub struct FoundEntry {
     pub dispatches: bool,
     /// It runs in a thread: if it is not asynchronous, or whatever it is.
     pub thread: Option<Thread>,
+    /// It is called again only when it is done.
+    pub serial: bool,
 }
 
 /// A flaw that is not a window: found while looking at a function, or by a
@@ -134,6 +136,7 @@ pub struct Context<'a, 'm> {
     pub made_with: FxHashMap<Cell, Vec<Sym>>,
     pub field_made_with: FxHashMap<Name, Vec<Sym>>,
     pub entries: Vec<FoundEntry>,
+    pub requests: Vec<crate::requests::Request>,
     pub defects: Vec<FoundDefect>,
     /// Functions that product code was seen to call.
     pub entered: FxHashSet<FuncId>,
@@ -248,6 +251,7 @@ impl<'a, 'm> Context<'a, 'm> {
             made_with: FxHashMap::default(),
             field_made_with: FxHashMap::default(),
             entries: Vec::new(),
+            requests: Vec::new(),
             defects: Vec::new(),
             entered: FxHashSet::default(),
             unique: FxHashMap::default(),

@@ -360,6 +360,8 @@ pub struct Row {
     pub unique: bool,
     /// The result (rows or their number) is looked at.
     pub looked_at: bool,
+    /// It comes back as an object that is written back when it is changed.
+    pub record: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -497,5 +499,7 @@ pub struct Window {
     pub puts_back: bool,
     /// The write happens where the check said yes (`true`) or no (`false`).
     pub positive: Option<bool>,
+    /// It was read, deleted in any case, and judged only then.
+    pub taken: bool,
     pub id: Site,
 }

@@ -80,7 +80,7 @@ pub struct Interp<'c, 'a, 'm> {
     assigned: Vec<u32>,
     /// Variables that are set in several places; what they are in this block,
     /// and were at the end of others.
-    several: FxHashSet<Var>,
+    pub(crate) several: FxHashSet<Var>,
     local: FxHashMap<Var, Sym>,
     exits: FxHashMap<u32, FxHashMap<Var, Sym>>,
     round: u32,
@@ -124,13 +124,15 @@ pub struct Interp<'c, 'a, 'm> {
     pub guarded: bool,
     pub is_product: bool,
     pub calls_yielding: bool,
+    /// A message of a client was taken in.
+    pub(crate) receives: bool,
     pub chain_poison: Vec<(Span, Sym)>,
     /// Results of functions that never fail.
     pub sure: FxHashSet<Sym>,
     /// Instructions that can fail.
     pub failing: Vec<Pos>,
     /// Registers of resources that are held for a scope.
-    resources: FxHashSet<Var>,
+    pub(crate) resources: FxHashSet<Var>,
     /// Plain accesses to memory, and calls, for the check for data races.
     pub(crate) plain: access::Accesses,
 }
@@ -182,6 +184,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             guarded: dispatch == Dispatch::Guarded,
             is_product: cx.program.file_of(id).role == toctou_core::FileRole::Product,
             calls_yielding: false,
+            receives: false,
             chain_poison: Vec::new(),
             sure: FxHashSet::default(),
             failing: Vec::new(),
@@ -457,6 +460,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 let place = self.cx.syms.make(SymKind::Field(base, *field));
                 let value = self.val(*value);
                 self.write_memory(place, value, Mode::Blind);
+                self.record_write(base, *field, value);
             }
             Op::GetIndex { dst, obj, index } => {
                 let (base, index) = (self.val(*obj), self.val(*index));
@@ -749,6 +753,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         {
             self.note_change(event.loc.key);
         }
+        self.receives |= event.loc.kind == ResourceKind::External && event.act == Act::Read;
         let key = (self.ordinal, self.event_count);
         self.event_count += 1;
         if let Some(&id) = self.event_ids.get(&key) {

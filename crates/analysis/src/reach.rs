@@ -101,6 +101,8 @@ pub struct ReachedWindow {
     pub relinked: bool,
     /// The write happens where the check said yes (`true`) or no (`false`).
     pub write_positive: Option<bool>,
+    /// It was read, deleted in any case, and judged only then.
+    pub taken: bool,
     pub reached_by: Vec<Reach>,
     pub role: FileRole,
 }
@@ -151,7 +153,8 @@ impl Analysis {
 const MAX_REACHES: usize = 60;
 
 pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
-    let entries = std::mem::take(&mut cx.entries);
+    let mut entries = std::mem::take(&mut cx.entries);
+    entries.extend(crate::requests::handlers(&cx, edges));
     let mut roots = roots(&cx, entries);
     wrapped(&cx, &mut roots);
     let activations = activations(&cx, &roots, edges);
@@ -170,6 +173,13 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
                 let w = Rc::make_mut(&mut w);
                 w.in_thread();
                 w.duck |= !sure;
+            }
+            if root.serial {
+                let w = Rc::make_mut(&mut w);
+                (w.in_process, w.accidental) = (false, false);
+                if !w.cross_process {
+                    continue;
+                }
             }
             let w = &w;
             if !is_shared(&cx, w, root, &activations) {
@@ -277,7 +287,7 @@ fn thread_of(cx: &Context<'_, '_>, root: &FoundEntry) -> Option<bool> {
         Some(Thread::Synchronous) => return (!is_async).then_some(true),
         None => {}
     }
-    if is_async || !is_served(root.kind) {
+    if is_async || !is_served(root.kind) || root.serial {
         return None;
     }
     let module = cx.program.function_module[root.func.0 as usize];
@@ -320,6 +330,7 @@ pub(crate) fn class_entries(cx: &mut Context<'_, '_>) {
                         span: program.function(*f).name_span,
                         dispatches: false,
                         thread: None,
+                        serial: false,
                     });
                 }
             }
@@ -366,6 +377,7 @@ pub(crate) fn marked_entries(cx: &mut Context<'_, '_>) {
                     span: function.name_span,
                     dispatches: model.dispatches,
                     thread: None,
+                    serial: false,
                 });
             }
         }
@@ -446,6 +458,7 @@ fn roots(cx: &Context<'_, '_>, entries: Vec<FoundEntry>) -> Vec<FoundEntry> {
             span: function.name_span,
             dispatches: false,
             thread: None,
+            serial: false,
         });
     }
     roots
@@ -493,6 +506,7 @@ fn startup(cx: &Context<'_, '_>, id: FuncId) -> FoundEntry {
         span: Span::new(0, 0),
         dispatches: false,
         thread: None,
+        serial: false,
     }
 }
 
@@ -736,6 +750,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         puts_back: w.puts_back,
         relinked: false,
         write_positive: w.positive,
+        taken: w.taken,
         role: cx.program.file_of(w.meet).role,
         reached_by: vec![reach],
     }

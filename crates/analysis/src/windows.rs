@@ -18,6 +18,7 @@ use crate::sym::{self, SymKind};
 
 pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     interp.settle();
+    interp.note_conflicts();
     let ctrl = interp.event_controls();
     for (event, deps) in interp.events.iter_mut().zip(ctrl) {
         event.ctrl.extend(&deps);
@@ -74,6 +75,10 @@ impl Interp<'_, '_, '_> {
             if !write.act.is_write() && !uses_path {
                 continue;
             }
+            if write.mode == Mode::Rewrite && write.call.is_none() {
+                out.extend(self.rewritten(w, held).map(Rc::new));
+                continue;
+            }
             let mut pairs: Vec<(u32, bool, bool, Vec<Name>)> = Vec::new();
             let mut direct: Vec<u32> = Vec::new();
             let others = self.cx.words.others;
@@ -121,6 +126,9 @@ impl Interp<'_, '_, '_> {
                     }
                 }
             }
+            for (r, attr) in self.taken_by(w) {
+                note(r, false, false, attr);
+            }
             // A temporary file with a fixed name: written, then renamed.
             if write.act == Act::Delete && write.mode == Mode::Replace {
                 for (r, e) in self.events.iter().enumerate() {
@@ -143,6 +151,7 @@ impl Interp<'_, '_, '_> {
                         .iter()
                         .any(|d| d.implicit && d.source == crate::effect::Source::Event(r))
                     && self.events[r as usize].act != Act::Write
+                    && !self.taken_by(w).iter().any(|t| t.0 == r)
                 {
                     continue;
                 }
@@ -211,6 +220,8 @@ impl Interp<'_, '_, '_> {
             && write.loc.kind == ResourceKind::File
             && (keyed || read.loc.key == write.loc.key);
         let snapshot = self.is_snapshot(read, write, data);
+        let chosen = keyed && self.chose_another(r as u32, write);
+        let taken = !tested && self.taken_by(w).iter().any(|t| t.0 as usize == r);
         if temp {
             let near = read.call.is_none() || write.call.is_none();
             if write.mode != Mode::Replace || write.act != Act::Delete || !near {
@@ -233,7 +244,7 @@ impl Interp<'_, '_, '_> {
                 return None;
             }
             // Only the choice of the place depends on it: a listing, then a name made from it.
-            if keyed && !data && checked.is_empty() && !path_check {
+            if keyed && !data && checked.is_empty() && !path_check && !chosen {
                 let controls = write.ctrl.events().any(|(e, _)| e as usize == r);
                 if !controls && read.act != Act::List && !self.claims(read, write) {
                     return None;
@@ -306,7 +317,12 @@ impl Interp<'_, '_, '_> {
             puts_back: write.puts_back
                 && (write_in_handler
                     || matches!(self.cx.syms.kind(write.loc.key), SymKind::Index(..))),
-            positive: self.polarity(r, write),
+            positive: if chosen {
+                Some(false)
+            } else {
+                self.polarity(r, write)
+            },
+            taken,
             id: sym::through(read.site, write.site),
         };
         for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {

@@ -99,6 +99,13 @@ pub struct Library {
     /// a `Mutex<Store>` has the methods and fields of `Store`.
     #[serde(default)]
     pub holders: Vec<String>,
+    /// Classes whose subclasses are tables: an object of one is a row. With a dot before it,
+    /// a field that makes its class one: `.__tablename__`.
+    #[serde(default)]
+    pub records: Vec<String>,
+    /// Errors that say that a row is there already: who catches one has seen to the second insert.
+    #[serde(default)]
+    pub conflicts: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -140,6 +147,9 @@ pub struct CallModel {
     /// table or collection. So `delete` can mean a row where `findById` stands beside it.
     #[serde(default)]
     pub known_table: bool,
+    /// Only where nothing in the syntax undoes it by itself: `cm.__enter__()`, not `with cm`.
+    #[serde(default)]
+    pub by_hand: bool,
 }
 
 /// What a call does to a resource.
@@ -268,6 +278,9 @@ pub enum Do {
     Enroll,
     /// Waits until everything that was counted in under the same key is done.
     Join,
+    /// A message of a client comes in, one after the other. What is called with it is a
+    /// handler, if the code knows the word in `key`: `'tools/call'`.
+    Receive,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize, JsonSchema)]
@@ -294,6 +307,9 @@ pub enum Mode {
     Replace,
     /// Inserts or updates in one statement.
     Upsert,
+    /// The library reads, changes and writes back, and keeps its callers in one process
+    /// apart, but not processes: an embedded store that one process may have open.
+    Rewrite,
 }
 
 #[derive(
@@ -331,7 +347,7 @@ pub enum LockScope {
 #[serde(transparent)]
 pub struct Place(pub String);
 
-/// A test on a value at the call. Of `is`, `contains` and `present`, those given must all hold.
+/// A test on a value at the call. Of `is`, `contains`, `present` and `record`, those given must all hold.
 /// A value that is not known fails `is` and `contains`, and so passes them with `not`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -347,6 +363,9 @@ pub struct When {
     /// is passed, a field that the object has. A field of a value that is not known counts as absent.
     #[serde(default)]
     pub present: Option<bool>,
+    /// The value is an object of one of the `records`, made here.
+    #[serde(default)]
+    pub record: bool,
     /// The test must fail.
     #[serde(default)]
     pub not: bool,
@@ -444,6 +463,9 @@ pub struct ChainModel {
     /// Effects; places are `step.arg0`, e.g. `from.arg0`, `where.arg0`; `start` is
     /// the receiver of the first named step.
     pub effects: Vec<Effect>,
+    /// The chain only builds a statement. It is run where it is the first argument of a call.
+    #[serde(default)]
+    pub built: bool,
     /// Steps that, if present, narrow the statement, beside `filter`: by a predicate, an
     /// object, or a column's name and a value (`eq("id", id)`, `andWhere({ … })`).
     #[serde(default)]

@@ -40,7 +40,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     // That something is there, asked and acted on in one go by one process: it
     // takes a second process in the same instant, and costs a duplicate.
     let only_there = !w.in_process && w.checked.is_empty() && !claims(case);
-    let verdict = if only_there {
+    // Who deletes a row that another has just deleted has lost nothing.
+    let verdict = if only_there || w.taken {
         verdict.persona(Persona::Pedantic)
     } else if claims(case) || changes_what_was_checked(case) || case.inserts() || case.deletes() {
         verdict
