@@ -285,9 +285,18 @@ impl Interp<'_, '_, '_> {
         if view.named.is_empty() {
             return None;
         }
-        let keyword = self.cx.names.find(place.keyword.as_ref()?)?;
-        let (_, var, sym) = view.named.iter().find(|(name, ..)| *name == keyword)?;
-        Some((*var, *sym))
+        let keyword = self.cx.names.intern(place.keyword.as_ref()?);
+        if let Some((_, var, sym)) = view.named.iter().find(|(name, ..)| *name == keyword) {
+            return Some((*var, *sym));
+        }
+        // One of `**options`, if it is not given by its position.
+        let by_position = matches!(place.base, PlaceBase::Arg(i) if i < view.args.len());
+        let spread = self.cx.words.spread;
+        let (_, var, options) = view.named.iter().find(|(name, ..)| *name == spread)?;
+        if by_position {
+            return None;
+        }
+        Some((*var, self.option(*options, keyword)?))
     }
 
     /// The register at the base of a place.

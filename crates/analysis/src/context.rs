@@ -169,6 +169,8 @@ pub struct Words {
     pub promise: EntityId,
     /// Marks the object that holds the arguments by name.
     pub keywords: Name,
+    /// Stands for the name of an argument whose fields are arguments.
+    pub spread: Name,
     /// Fields that only wrap what was read: `rows`, `data`.
     pub wrappers: FxHashSet<Name>,
 }
@@ -197,6 +199,7 @@ impl<'a, 'm> Context<'a, 'm> {
             finally: names.intern("finally"),
             op: names.intern("<op>"),
             keywords: names.intern("<keywords>"),
+            spread: names.intern(toctou_core::ir::KEYWORDS),
             first: names.intern("#0"),
             others: ["#1", "#2", "#3"].map(|w| names.intern(w)),
             release: [

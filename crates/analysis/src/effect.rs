@@ -486,6 +486,8 @@ pub struct Window {
     pub partial: Option<Rc<Lock>>,
     /// Other shared things change between the read and the write.
     pub other_writes: bool,
+    /// Something is started between them that does not end by itself: a thread, a connection.
+    pub opens: bool,
     pub duck: bool,
     /// Calls from the current function down to the meeting one, outermost first.
     pub path: Option<Rc<Frame>>,

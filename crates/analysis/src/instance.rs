@@ -186,7 +186,7 @@ impl<'a> Interp<'_, 'a, '_> {
             spawned: inst.entry.spawned,
             label: inst.entry.label,
             depth: call.depth.max(inst.entry.depth) + 1,
-            thread: inst.entry.thread,
+            thread: inst.entry.thread || call.thread,
         };
         if entry.depth > MAX_DEPTH {
             return;

@@ -28,6 +28,8 @@ use crate::sym::{self, CallSym, CalleeSym, NewOf, Site, Sym, SymKind};
 
 /// Functions that do more than this are cut off; nobody reads a report that long.
 pub const MAX_EVENTS: usize = 500;
+/// What outlives the process keeps some room when memory has used up its own.
+pub const MAX_STORED: usize = 800;
 pub const MAX_WINDOWS: usize = 400;
 const MAX_SYM_CALLS: usize = 24;
 
@@ -760,7 +762,12 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             self.events[id as usize] = event;
             return Some(id);
         }
-        if self.events.len() >= MAX_EVENTS {
+        let stored = matches!(
+            event.loc.kind,
+            ResourceKind::File | ResourceKind::Row | ResourceKind::Kv
+        );
+        let room = if stored { MAX_STORED } else { MAX_EVENTS };
+        if self.events.len() >= room {
             return None;
         }
         let id = self.events.len() as u32;

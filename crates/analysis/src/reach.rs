@@ -158,13 +158,14 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     let mut roots = roots(&cx, entries);
     wrapped(&cx, &mut roots);
     let activations = activations(&cx, &roots, edges);
+    let offloads = offloads_unknown(&cx);
     let mut merged: FxHashMap<Key, usize> = FxHashMap::default();
     let mut windows: Vec<ReachedWindow> = Vec::new();
     for root in &roots {
         let Some(summary) = cx.summaries[root.handler.0 as usize].clone() else {
             continue;
         };
-        let thread = thread_of(&cx, root);
+        let thread = thread_of(&cx, root, offloads);
         for w in &summary.windows {
             let mut w = Rc::clone(w);
             if let Some(sure) = thread
@@ -173,6 +174,12 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
                 let w = Rc::make_mut(&mut w);
                 w.in_thread();
                 w.duck |= !sure;
+            }
+            // Who makes one thread of his own for all his callers expects them to have theirs.
+            if root.kind == EntryKind::Export && w.accidental && w.opens && has_threads(&cx, root) {
+                let w = Rc::make_mut(&mut w);
+                w.in_thread();
+                w.duck = true;
             }
             if root.serial {
                 let w = Rc::make_mut(&mut w);
@@ -279,8 +286,34 @@ struct Key {
     deep_write: Span,
 }
 
+fn has_threads(cx: &Context<'_, '_>, root: &FoundEntry) -> bool {
+    let module = cx.program.function_module[root.handler.0 as usize];
+    matches!(
+        cx.program.modules[module.0 as usize].dispatch,
+        Dispatch::Threads { .. }
+    )
+}
+
+/// Does some wrapper run what it was given in a thread, and is not seen to be
+/// given anything? Then handlers may be what a library gives it.
+fn offloads_unknown(cx: &Context<'_, '_>) -> bool {
+    cx.summaries.iter().flatten().any(|summary| {
+        summary.sym_calls.iter().any(|call| {
+            let SymKind::Cell(cell) = *cx.syms.kind(call.callee) else {
+                return false;
+            };
+            call.thread
+                && cx
+                    .points_to
+                    .functions(cell.owner, cell.var)
+                    .next()
+                    .is_none()
+        })
+    })
+}
+
 /// Does the handler have a thread of its own, and is that sure?
-fn thread_of(cx: &Context<'_, '_>, root: &FoundEntry) -> Option<bool> {
+fn thread_of(cx: &Context<'_, '_>, root: &FoundEntry, offloads: bool) -> Option<bool> {
     let is_async = cx.program.function(root.handler).is_async;
     match root.thread {
         Some(Thread::All) => return Some(true),
@@ -296,6 +329,7 @@ fn thread_of(cx: &Context<'_, '_>, root: &FoundEntry) -> Option<bool> {
             handlers: Some(true),
         } => Some(true),
         Dispatch::Threads { handlers: None } => Some(false),
+        Dispatch::Threads { .. } if offloads => Some(false),
         _ => None,
     }
 }
@@ -444,10 +478,7 @@ fn roots(cx: &Context<'_, '_>, entries: Vec<FoundEntry>) -> Vec<FoundEntry> {
             roots.push(startup(cx, id));
             continue;
         }
-        if handlers.contains(&id)
-            || cx.entered.contains(&id)
-            || function.kind == FuncKind::Constructor
-        {
+        if handlers.contains(&id) || cx.entered.contains(&id) {
             continue;
         }
         roots.push(FoundEntry {
@@ -563,7 +594,8 @@ fn is_shared(
     activations: &Activations,
 ) -> bool {
     if w.loc.kind != ResourceKind::Memory {
-        return true;
+        // Of objects that nobody is seen to make, only what all of them share counts.
+        return root.kind != EntryKind::Export || !is_constructor(cx, root.handler);
     }
     let module = cx.program.function_module[w.meet.0 as usize];
     let threads = cx.program.modules[module.0 as usize].dispatch == Dispatch::Anywhere;
@@ -584,6 +616,8 @@ fn is_shared(
             cx.is_module_cell(*cell)
                 || !(activations.functions[cell.owner.0 as usize] || threads && ours)
         }
+        // An object that is being made is its maker's.
+        SymKind::This if is_constructor(cx, root.handler) => false,
         SymKind::This => {
             let class = enclosing_class(cx, root.handler);
             class.is_none_or(|c| !activations.short_lived.contains(&c))
@@ -594,6 +628,10 @@ fn is_shared(
         SymKind::Param(_) => cx.is_behind_holder(w.loc.key, root.handler),
         _ => false,
     }
+}
+
+fn is_constructor(cx: &Context<'_, '_>, f: FuncId) -> bool {
+    cx.program.function(f).kind == FuncKind::Constructor
 }
 
 fn enclosing_class(cx: &Context<'_, '_>, f: FuncId) -> Option<ClassId> {

@@ -372,6 +372,9 @@ impl Interp<'_, '_, '_> {
         duck: bool,
     ) -> Option<u32> {
         let table = self.table_of(table);
+        if matches!(self.cx.syms.kind(table), SymKind::Null) {
+            return None;
+        }
         self.tables.insert(table);
         let filter = effect.filter.as_ref().and_then(|p| self.place(p, view));
         let next = effect.filter.as_ref().and_then(|p| match p.base {
@@ -677,6 +680,9 @@ impl Interp<'_, '_, '_> {
                 continue;
             };
             let table = self.table_of(table);
+            if matches!(self.cx.syms.kind(table), SymKind::Null) {
+                continue;
+            }
             let mut conditions = Vec::new();
             if let Some(p) = &effect.filter
                 && let Some(f) = self.step_place(p, steps, start)

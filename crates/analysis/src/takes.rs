@@ -117,6 +117,7 @@ impl Interp<'_, '_, '_> {
             closed_by: None,
             partial: None,
             other_writes: false,
+            opens: false,
             duck: write.duck,
             path: None,
             label: self.label(write.at.block),

@@ -309,6 +309,7 @@ impl Interp<'_, '_, '_> {
             closed_by: None,
             partial: read.lock.clone().or_else(|| write.lock.clone()),
             other_writes: walk.other_writes,
+            opens: walk.opens,
             duck: read.duck || write.duck,
             path: None,
             label: self.label(write.at.block),
