@@ -115,7 +115,11 @@ impl Interp<'_, '_, '_> {
         let known = sym.filter(|s| !self.is_absent(*s));
         let mut holds = true;
         if !w.when.is.is_empty() {
-            let text = known.and_then(|s| self.constant_text(s));
+            // `null` is a value if somebody has written it.
+            let text = sym.and_then(|s| match self.cx.syms.kind(s) {
+                SymKind::Null => Some("null".to_owned()),
+                _ => known.and_then(|s| self.constant_text(s)),
+            });
             holds &= text.is_some_and(|t| w.when.is.contains(&t));
         }
         if !w.when.contains.is_empty() {
@@ -666,7 +670,7 @@ impl Interp<'_, '_, '_> {
         event.key_deps = self.deps_of(loc.key);
         if let Some(v) = value {
             event.data = self.deps_of(v);
-            event.constant = self.is_constant(v);
+            event.constant = self.is_constant(v) || self.is_template(v, loc);
             event.puts_back = kind == ResourceKind::Memory && v == loc.key;
         }
         event.idempotent = effect.idempotency.iter().any(|p| self.is_given(p, view));
@@ -699,6 +703,21 @@ impl Interp<'_, '_, '_> {
             self.file_lock(loc.key);
         }
         id
+    }
+
+    /// Is it what another file holds, whoever calls? Then two calls write the same.
+    fn is_template(&self, value: Sym, to: Loc) -> bool {
+        let deps = self.deps_of(value);
+        let from_file = |d: crate::effect::Dep| match d.source {
+            crate::effect::Source::Event(e) => {
+                let read = &self.events[e as usize];
+                read.act == Act::Read && read.loc.kind == ResourceKind::File && read.loc != to
+            }
+            _ => false,
+        };
+        !deps.is_empty()
+            && !self.cx.syms.is_fresh(value)
+            && deps.iter().filter(|d| !d.implicit).all(from_file)
     }
 
     fn rename(&mut self, from: Loc, effect: &EffectRule, view: &CallView<'_>) -> Option<u32> {

@@ -15,6 +15,8 @@ use crate::sym::{self, CallSym, CalleeSym, NewOf, Sym, SymKind};
 
 /// More candidates than this and a call says nothing about any of them.
 const MAX_TARGETS: usize = 96;
+/// A value that can be this many functions came out of a table of handlers.
+const MIN_TABLE: usize = 4;
 pub(crate) const MAX_DEPTH: u8 = 8;
 
 /// A call as the models see it.
@@ -116,6 +118,9 @@ impl<'a> Interp<'_, 'a, '_> {
         }
         let mut results = Vec::new();
         let labels = self.table_labels(callee, &funcs);
+        if value.is_some() && funcs.len() >= MIN_TABLE && self.last_round {
+            self.dispatched.push((self.at, funcs.clone()));
+        }
         for f in &funcs {
             let entry = Entry {
                 recv,

@@ -113,7 +113,7 @@ impl std::fmt::Debug for Deps {
 
 /// A value that depends on more than this many things depends on everything:
 /// more does not change an answer, and time must stay linear.
-const MAX_DEPS: usize = 48;
+const MAX_DEPS: usize = 64;
 
 impl Deps {
     pub fn one(dep: Dep) -> Self {
@@ -176,6 +176,13 @@ impl Deps {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The same, unless there is no room: then what is here already stays.
+    pub fn extend_within(&mut self, other: &Self) {
+        if self.0.len() + other.0.len() <= MAX_DEPS {
+            self.extend(other);
+        }
     }
 
     pub fn words(&self) -> &[u64] {

@@ -51,6 +51,29 @@ fn either_or(interp: &Interp<'_, '_, '_>) -> Vec<u64> {
     same
 }
 
+/// `if own: BEGIN`: who does not begin a transaction because of what the caller
+/// said is in one already. Where that is decided.
+fn unless_begun(interp: &Interp<'_, '_, '_>, a: &Acquire) -> Option<Pos> {
+    if a.lock.kind != LockKind::Transaction(true) {
+        return None;
+    }
+    let controls = interp.cfg.controls_of(a.at.block);
+    let decides = |block: u32| match interp.function.blocks[block as usize].term {
+        Term::Branch { cond, .. } => {
+            let deps = interp.deps_of(interp.val(cond));
+            deps.events().next().is_none() && !deps.is_empty()
+        }
+        _ => false,
+    };
+    let first = controls.iter().filter(|c| c.way == 0 && decides(c.block));
+    let block = first.map(|c| c.block).min()?;
+    let insts = interp.function.blocks[block as usize].insts.len();
+    Some(Pos {
+        block,
+        inst: insts.checked_sub(1)? as u32,
+    })
+}
+
 /// Does one branch lead to the one or to the other?
 fn are_alternatives(interp: &Interp<'_, '_, '_>, a: u32, b: u32) -> bool {
     let other = interp.cfg.controls_of(b);
@@ -84,6 +107,9 @@ impl Held {
                 }
             } else {
                 held.changes.entry(a.at).or_default().0 |= same[i];
+                if let Some(at) = unless_begun(interp, a) {
+                    held.changes.entry(at).or_default().0 |= same[i];
+                }
             }
         }
         for (at, release) in &interp.releases {

@@ -130,6 +130,9 @@ impl<'a> Interp<'_, 'a, '_> {
             if self.windows.len() >= MAX_WINDOWS {
                 return;
             }
+            if crate::windows::crowded(w, self.windows.len()) {
+                continue;
+            }
             let key = self.rewrite(w.loc.key, inst);
             let entry = w.loc.entry.map(|s| self.rewrite(s, inst));
             let loc = Loc {

@@ -30,6 +30,9 @@ use crate::sym::{self, CallSym, CalleeSym, NewOf, Site, Sym, SymKind};
 pub const MAX_EVENTS: usize = 500;
 /// What outlives the process keeps some room when memory has used up its own.
 pub const MAX_STORED: usize = 800;
+/// From this many on, only what is near is taken.
+const MAX_DEEP: usize = 250;
+const DEEP: usize = 4;
 pub const MAX_WINDOWS: usize = 400;
 const MAX_SYM_CALLS: usize = 24;
 
@@ -126,6 +129,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub guarded: bool,
     pub is_product: bool,
     pub calls_yielding: bool,
+    /// Calls of one of many functions.
+    pub(crate) dispatched: Vec<(Pos, Vec<FuncId>)>,
     /// A message of a client was taken in.
     pub(crate) receives: bool,
     pub chain_poison: Vec<(Span, Sym)>,
@@ -186,6 +191,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             guarded: dispatch == Dispatch::Guarded,
             is_product: cx.program.file_of(id).role == toctou_core::FileRole::Product,
             calls_yielding: false,
+            dispatched: Vec::new(),
             receives: false,
             chain_poison: Vec::new(),
             sure: FxHashSet::default(),
@@ -766,7 +772,11 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             event.loc.kind,
             ResourceKind::File | ResourceKind::Row | ResourceKind::Kv
         );
-        let room = if stored { MAX_STORED } else { MAX_EVENTS };
+        let mut room = if stored { MAX_STORED } else { MAX_EVENTS };
+        // What is far below says least about what is done here.
+        if self.events.len() >= MAX_DEEP && event.trail.depth() > DEEP {
+            room = MAX_DEEP;
+        }
         if self.events.len() >= room {
             return None;
         }

@@ -82,6 +82,8 @@ pub struct ReachedWindow {
     pub changed_within: bool,
     pub keyed: bool,
     pub checked: Vec<String>,
+    /// Of what was checked, somebody in the program changes something.
+    pub checked_changes: bool,
     pub read_row: Option<RowFacts>,
     pub write_row: Option<RowFacts>,
     pub constant: bool,
@@ -155,6 +157,7 @@ const MAX_REACHES: usize = 60;
 pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     let mut entries = std::mem::take(&mut cx.entries);
     entries.extend(crate::requests::handlers(&cx, edges));
+    entries.extend(crate::requests::table_entries(&cx, &entries, edges));
     let mut roots = roots(&cx, entries);
     wrapped(&cx, &mut roots);
     let activations = activations(&cx, &roots, edges);
@@ -166,10 +169,16 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
             continue;
         };
         let thread = thread_of(&cx, root, offloads);
+        // A thread that is started once has nobody beside it who does the same.
+        let lone = root.thread == Some(Thread::All)
+            && root.kind == EntryKind::Timer
+            && !activations.functions[root.func.0 as usize];
         for w in &summary.windows {
             let mut w = Rc::clone(w);
+            let alone = lone && w.loc.kind == ResourceKind::Memory;
             if let Some(sure) = thread
                 && w.accidental
+                && !alone
             {
                 let w = Rc::make_mut(&mut w);
                 w.in_thread();
@@ -231,7 +240,6 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
             .dedup_by(|a, b| a.kind == b.kind && a.name == b.name && a.registered == b.registered);
         w.reached_by.truncate(MAX_REACHES);
     }
-    drop_echoes(&mut windows);
     windows.sort_by_key(|w| {
         (
             w.write.first().copied(),
@@ -240,6 +248,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
             w.read.last().copied(),
         )
     });
+    drop_echoes(&mut windows);
     let defects = defects(&cx, &roots, edges, in_server);
     let mut unknown: Vec<(String, u32)> = cx.unknown_calls.drain().collect();
     unknown.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -272,9 +281,29 @@ fn drop_echoes(windows: &mut Vec<ReachedWindow>) {
             *best = (*best).min(depth);
         }
     }
+    let mut rewritten: FxHashMap<_, bool> = FxHashMap::default();
+    for w in windows.iter().filter(|w| w.write_mode == Mode::Rewrite) {
+        let served = rewritten.entry(w.key.clone()).or_insert(false);
+        *served |= is_reached(w);
+    }
+    // What all processes have open is one thing to mend, however often it is written.
+    windows.retain(|w| {
+        w.write_mode != Mode::Rewrite
+            || match rewritten.get_mut(&w.key) {
+                Some(served) if !*served || is_reached(w) => {
+                    rewritten.remove(&w.key);
+                    true
+                }
+                _ => false,
+            }
+    });
     windows.retain(|w| {
         !w.through_memory || ends(w).is_none_or(|key| nearest[&key] == w.read.len() + w.write.len())
     });
+}
+
+fn is_reached(w: &ReachedWindow) -> bool {
+    w.reached_by.iter().any(|r| is_served(r.kind))
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -728,6 +757,26 @@ fn row_facts(cx: &Context<'_, '_>, row: &Rc<Row>) -> RowFacts {
     }
 }
 
+/// A column that nobody ever changes is as it was when it was checked.
+fn checked_changes(cx: &Context<'_, '_>, w: &Window) -> bool {
+    // A table that is reached by a variable may have other names elsewhere.
+    let named = matches!(
+        cx.syms.kind(w.loc.key),
+        SymKind::Str(_) | SymKind::Class(_)
+    );
+    if w.loc.kind != ResourceKind::Row || w.checked.is_empty() || !named {
+        return true;
+    }
+    match cx.updated.get(&w.loc.key) {
+        Some(Some(columns)) => w
+            .checked
+            .iter()
+            .any(|c| columns.contains(&crate::place::plain(cx.names.text(*c)))),
+        Some(None) => true,
+        None => false,
+    }
+}
+
 fn lock_facts(cx: &Context<'_, '_>, lock: &Rc<Lock>) -> LockFacts {
     LockFacts {
         key: cx.display(lock.key, lock.func),
@@ -772,6 +821,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
             .iter()
             .map(|n| cx.names.text(*n).to_owned())
             .collect(),
+        checked_changes: checked_changes(cx, w),
         read_row: w.read_row.as_ref().map(|r| row_facts(cx, r)),
         write_row: w.write_row.as_ref().map(|r| row_facts(cx, r)),
         constant: w.constant,

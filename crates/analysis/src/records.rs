@@ -122,6 +122,7 @@ impl Interp<'_, '_, '_> {
                 ..read
             },
         );
+        self.note_updated(read.key, &[column]);
         event.data = self.deps_of(value);
         event.constant = self.is_constant(value);
         event.key_deps = of_object;

@@ -66,6 +66,49 @@ impl Interp<'_, '_, '_> {
     }
 }
 
+impl Interp<'_, '_, '_> {
+    /// What is called out of a table without a lock is a handler of its own.
+    pub(crate) fn note_tables(&mut self) {
+        if !self.acquires.is_empty() {
+            return;
+        }
+        for (_, funcs) in std::mem::take(&mut self.dispatched) {
+            let known = |t: &(FuncId, Vec<FuncId>)| t.0 == self.id && t.1 == funcs;
+            if !self.cx.tables.iter().any(known) {
+                self.cx.tables.push((self.id, funcs));
+            }
+        }
+    }
+}
+
+/// Of a handler that serves all tools out of a table, each of those by itself.
+pub(crate) fn table_entries(
+    cx: &Context<'_, '_>,
+    roots: &[FoundEntry],
+    edges: &[Vec<u32>],
+) -> Vec<FoundEntry> {
+    let mut out: Vec<FoundEntry> = Vec::new();
+    for root in roots.iter().filter(|r| r.dispatches) {
+        let near = |f: FuncId| {
+            f == root.handler || edges[root.handler.0 as usize].contains(&f.0)
+        };
+        for (_, funcs) in cx.tables.iter().filter(|t| near(t.0)) {
+            for &handler in funcs {
+                let new = !out.iter().any(|e| e.handler == handler && e.func == root.func);
+                if new && handler != root.handler {
+                    out.push(FoundEntry {
+                        name: Some(cx.program.qualified_name(handler)),
+                        handler,
+                        dispatches: false,
+                        ..root.clone()
+                    });
+                }
+            }
+        }
+    }
+    out
+}
+
 /// The handlers among what was called with a message: those that know the word
 /// themselves or by what they call; if none does, those whose module knows it.
 pub(crate) fn handlers(cx: &Context<'_, '_>, edges: &[Vec<u32>]) -> Vec<FoundEntry> {

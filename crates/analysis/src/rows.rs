@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use rustc_hash::FxHashSet;
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{Op, Var};
@@ -118,14 +119,24 @@ impl Interp<'_, '_, '_> {
             }
             _ => p,
         });
-        self.sql_text(
+        let read = self.sql_text(
             &text,
             &holes,
             params,
             view.dst,
             effect.effect.serializable,
             false,
-        )
+        );
+        if effect.effect.begins && sql::parse(&text).is_some_and(|all| all.iter().any(writes)) {
+            let lock = self.transaction(effect.effect.serializable);
+            self.acquires.push(Acquire {
+                at: self.at,
+                lock,
+                handle: None,
+                if_true: false,
+            });
+        }
+        read
     }
 
     /// Statements of a text as events; the one whose rows come back is returned.
@@ -317,6 +328,9 @@ impl Interp<'_, '_, '_> {
             key: table,
             entry,
         };
+        if s.kind == Kind::Update || !s.on_conflict.is_empty() {
+            self.note_updated(table, &row.columns);
+        }
         let row = Rc::new(row);
         let mut event = self.event(act, loc);
         event.mode = mode;
@@ -457,6 +471,25 @@ impl Interp<'_, '_, '_> {
         }
     }
 
+    /// Somebody changes these columns of rows that are there.
+    pub(crate) fn note_updated(&mut self, table: Sym, columns: &[Name]) {
+        let unclear = |n: &Name| self.cx.names.text(*n).contains("toctou_hole");
+        let known = !columns.is_empty() && !columns.iter().any(unclear);
+        let names: Vec<String> = columns
+            .iter()
+            .map(|n| crate::place::plain(self.cx.names.text(*n)))
+            .collect();
+        let slot = self
+            .cx
+            .updated
+            .entry(table)
+            .or_insert_with(|| Some(FxHashSet::default()));
+        match slot {
+            Some(set) if known => set.extend(names),
+            _ => *slot = None,
+        }
+    }
+
     /// The column that one side of a comparison speaks of.
     fn column_in(&self, sym: Sym, depth: u32) -> Option<Name> {
         match self.cx.syms.kind(sym) {
@@ -528,6 +561,9 @@ impl Interp<'_, '_, '_> {
             key: table,
             entry,
         };
+        if act == Act::Write && !row.insert {
+            self.note_updated(table, &row.columns);
+        }
         let returns =
             act != Act::Read && act.is_write() && (e.mode == Mode::Conditional || row.returning);
         let row = Rc::new(row);
@@ -816,4 +852,8 @@ impl Interp<'_, '_, '_> {
         }
         Some(sym)
     }
+}
+
+fn writes(statement: &sql::Statement) -> bool {
+    matches!(statement.kind, Kind::Insert | Kind::Update | Kind::Delete)
 }

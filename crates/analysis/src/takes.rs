@@ -49,6 +49,37 @@ impl Interp<'_, '_, '_> {
         out
     }
 
+    /// Two calls, each of which reads and writes: what they make of that is told below.
+    pub(crate) fn is_done_by_both(&self, read: &Event, write: &Event) -> bool {
+        let (Some(first), Some(second)) = (read.call, write.call) else {
+            return false;
+        };
+        if first == second {
+            return false;
+        }
+        let also = |call: u32, like: &Event| {
+            let end = like.trail.last();
+            self.events.iter().any(|e| {
+                e.call == Some(call)
+                    && e.act == like.act
+                    && e.loc == like.loc
+                    && (e.trail.last().func, e.trail.last().span) == (end.func, end.span)
+            })
+        };
+        also(first, write) && also(second, read)
+    }
+
+    /// Is the place looked at only after it was written, and so before the next round of a loop?
+    pub(crate) fn looks_after(&self, read: &Event, write: &Event) -> bool {
+        self.is_before(write, read)
+            || self.events.iter().any(|e| {
+                e.act == Act::Open
+                    && e.loc == write.loc
+                    && self.is_before(e, read)
+                    && self.is_before(e, write)
+            })
+    }
+
     fn is_before(&self, first: &Event, second: &Event) -> bool {
         if first.at.block == second.at.block {
             return first.at.inst < second.at.inst;

@@ -25,6 +25,7 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     }
     interp.flag_locks();
     let held = Held::new(&interp);
+    interp.note_tables();
     let mut windows: Vec<Rc<Window>> = Vec::new();
     let latches = interp.latches();
     interp.own_windows(&held, &latches, &mut windows);
@@ -54,7 +55,7 @@ impl Interp<'_, '_, '_> {
                 let before = at.block == e.at.block && at.inst < e.at.inst
                     || at.block != e.at.block && self.cfg.dominates(at.block, e.at.block);
                 if before {
-                    deps.extend(gate);
+                    deps.extend_within(gate);
                 }
             }
             out.push(deps);
@@ -167,8 +168,12 @@ impl Interp<'_, '_, '_> {
                         window.in_process &= !once;
                         window.through_memory = true;
                     }
+                    // A flag that is set before anybody else can run keeps no thread out.
+                    let threads = window.accidental && window.opens && self.cx.has_threads;
                     if !self.is_open(&window)
-                        || self.is_latched(latches, write.at, write.loc, Some(r as usize))
+                        || !threads
+                            && self.is_latched(latches, write.at, write.loc, Some(r as usize))
+                        || crowded(&window, out.len())
                     {
                         continue;
                     }
@@ -189,6 +194,9 @@ impl Interp<'_, '_, '_> {
     ) -> Option<Window> {
         let (read, write) = (&self.events[r], &self.events[w]);
         if r == w || (read.call.is_some() && read.call == write.call) {
+            return None;
+        }
+        if self.is_done_by_both(read, write) {
             return None;
         }
         if self.guarded
@@ -250,6 +258,10 @@ impl Interp<'_, '_, '_> {
                     return None;
                 }
             }
+        }
+        let looked = read.loc.kind == ResourceKind::File && !temp && !data;
+        if looked && self.looks_after(read, write) {
+            return None;
         }
         let fresh_memory = read.loc.kind == ResourceKind::Memory;
         if (!data || fresh_memory) && self.looks_again(read, w, data) {
@@ -432,6 +444,11 @@ impl Interp<'_, '_, '_> {
             out.push(Rc::new(window));
         }
     }
+}
+
+/// What is atomic by accident leaves room for what is open.
+pub(crate) fn crowded(window: &Window, others: usize) -> bool {
+    others >= MAX_WINDOWS / 2 && !window.in_process && !window.cross_process
 }
 
 /// The same pair of accesses, by several ways through the callees, is one

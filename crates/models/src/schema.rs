@@ -211,6 +211,10 @@ pub struct Effect {
     /// With `do = "sql"`: so do transactions that the text begins.
     #[serde(default)]
     pub serializable: bool,
+    /// With `do = "sql"`: a statement that writes begins a transaction, which
+    /// lasts until it is committed or rolled back.
+    #[serde(default)]
+    pub begins: bool,
     /// The lock, or the entry that is written, ends by itself after a time,
     /// whether or not the holder is done.
     #[serde(default)]

@@ -41,7 +41,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     // takes a second process in the same instant, and costs a duplicate.
     let only_there = !w.in_process && w.checked.is_empty() && !claims(case);
     // Who deletes a row that another has just deleted has lost nothing.
-    let verdict = if only_there || w.taken {
+    let unchanging = !w.checked_changes && !case.inserts();
+    // What was read far below and did not say no says little about a write far below.
+    let distant = case.is_distant_decision() && w.write_positive.is_none();
+    let verdict = if only_there || w.taken || unchanging || distant {
         verdict.persona(Persona::Pedantic)
     } else if claims(case) || changes_what_was_checked(case) || case.inserts() || case.deletes() {
         verdict
