@@ -760,10 +760,7 @@ fn row_facts(cx: &Context<'_, '_>, row: &Rc<Row>) -> RowFacts {
 /// A column that nobody ever changes is as it was when it was checked.
 fn checked_changes(cx: &Context<'_, '_>, w: &Window) -> bool {
     // A table that is reached by a variable may have other names elsewhere.
-    let named = matches!(
-        cx.syms.kind(w.loc.key),
-        SymKind::Str(_) | SymKind::Class(_)
-    );
+    let named = matches!(cx.syms.kind(w.loc.key), SymKind::Str(_) | SymKind::Class(_));
     if w.loc.kind != ResourceKind::Row || w.checked.is_empty() || !named {
         return true;
     }

@@ -89,12 +89,12 @@ pub(crate) fn table_entries(
 ) -> Vec<FoundEntry> {
     let mut out: Vec<FoundEntry> = Vec::new();
     for root in roots.iter().filter(|r| r.dispatches) {
-        let near = |f: FuncId| {
-            f == root.handler || edges[root.handler.0 as usize].contains(&f.0)
-        };
+        let near = |f: FuncId| f == root.handler || edges[root.handler.0 as usize].contains(&f.0);
         for (_, funcs) in cx.tables.iter().filter(|t| near(t.0)) {
             for &handler in funcs {
-                let new = !out.iter().any(|e| e.handler == handler && e.func == root.func);
+                let new = !out
+                    .iter()
+                    .any(|e| e.handler == handler && e.func == root.func);
                 if new && handler != root.handler {
                     out.push(FoundEntry {
                         name: Some(cx.program.qualified_name(handler)),

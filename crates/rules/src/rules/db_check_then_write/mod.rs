@@ -43,7 +43,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     // Who deletes a row that another has just deleted has lost nothing.
     let unchanging = !w.checked_changes && !case.inserts();
     // What was read far below and did not say no says little about a write far below.
-    let distant = case.is_distant_decision() && w.write_positive.is_none();
+    let counted = w.read_row.as_ref().is_some_and(|r| r.aggregate);
+    let far = case.is_distant_decision() || !w.data && !w.keyed && w.read.len() > 3;
+    let distant = far && w.write_positive.is_none() && !counted;
     let verdict = if only_there || w.taken || unchanging || distant {
         verdict.persona(Persona::Pedantic)
     } else if claims(case) || changes_what_was_checked(case) || case.inserts() || case.deletes() {
