@@ -178,15 +178,15 @@ fn a_write_opens_a_transaction_that_keeps_others_out() {
 }
 
 #[test]
-fn an_owner_that_nobody_changes_is_still_the_owner() {
+fn a_column_that_nobody_changes_is_as_it_was() {
     let source = |more: &str| {
         format!(
             "{SQLITE}
 @mcp.tool()
 def remove(id: int, me: str):
-    row = db.execute(\"SELECT owner_id FROM notes WHERE id = ?\", (id,)).fetchone()
-    if row[\"owner_id\"] != me:
-        raise ValueError(\"not yours\")
+    row = db.execute(\"SELECT kind FROM notes WHERE id = ?\", (id,)).fetchone()
+    if row[\"kind\"] != me:
+        raise ValueError(\"not of this kind\")
     db.execute(\"DELETE FROM notes WHERE id = ?\", (id,))
     db.commit()
 {more}"
@@ -194,12 +194,12 @@ def remove(id: int, me: str):
     };
     expect(&[], &source(""));
     expect(
-        &["auth-check-then-act"],
+        &["db-check-then-write"],
         &source(
             "
 @mcp.tool()
 def give(id: int, to: str):
-    db.execute(\"UPDATE notes SET owner_id = ? WHERE id = ?\", (to, id))
+    db.execute(\"UPDATE notes SET kind = ? WHERE id = ?\", (to, id))
     db.commit()
 ",
         ),
