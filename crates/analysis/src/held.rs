@@ -54,7 +54,9 @@ fn either_or(interp: &Interp<'_, '_, '_>) -> Vec<u64> {
 /// `if own: BEGIN`: who does not begin a transaction because of what the caller
 /// said is in one already. Where that is decided.
 fn unless_begun(interp: &Interp<'_, '_, '_>, a: &Acquire) -> Option<Pos> {
-    if a.lock.kind != LockKind::Transaction(true) {
+    // A statement that writes begins one where it stands, and nowhere else.
+    let writes = |e: &crate::effect::Event| e.at == a.at && e.act.is_write();
+    if a.lock.kind != LockKind::Transaction(true) || interp.events.iter().any(writes) {
         return None;
     }
     let controls = interp.cfg.controls_of(a.at.block);
