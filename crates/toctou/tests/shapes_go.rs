@@ -371,6 +371,6 @@ fn safe_failure_after_the_lock() {
 fn safe_copy_that_is_given_out() {
     safe(
         "mu sync.Mutex; m map[string]*In",
-        "item := s.get(in.Key)\nif item != nil { return nil, item.Text, nil }\ns.mu.Lock()\ndefer s.mu.Unlock()\nif old := s.m[in.Key]; old != nil { old.Text = in.Text }\nreturn nil, nil, nil\n}\nfunc (s *Store) get(key string) *In {\ns.mu.Lock()\ndefer s.mu.Unlock()\nitem, ok := s.m[key]\nif !ok { return nil }\ncopied := *item\nreturn &copied\n}\nfunc (s *Store) three() (any, any, any) {",
+        "s.three()\nitem := s.get(in.Key)\nif item != nil { return nil, item.Text, nil }\ns.mu.Lock()\ndefer s.mu.Unlock()\nif old := s.m[in.Key]; old != nil { old.Text = in.Text }\nreturn nil, nil, nil\n}\nfunc (s *Store) get(key string) *In {\ns.mu.Lock()\ndefer s.mu.Unlock()\nitem, ok := s.m[key]\nif !ok { return nil }\ncopied := *item\nreturn &copied\n}\nfunc (s *Store) three() (any, any, any) {",
     );
 }
