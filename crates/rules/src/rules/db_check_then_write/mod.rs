@@ -42,11 +42,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     let only_there = !w.in_process && w.checked.is_empty() && !claims(case);
     // Deleted by the key that the caller gave, twice: gone is gone.
     let gone = case.deletes() && !w.keyed && w.checked.is_empty() && !w.other_writes;
-    let verdict = if only_there || gone {
-        verdict.persona(Persona::Pedantic)
-    } else if removes(case) {
-        verdict.persona(Persona::Pedantic)
-    } else if matters(case) {
+    let verdict = if matters(case) && !only_there && !gone && !removes(case) {
         verdict
     } else {
         verdict.persona(Persona::Pedantic)
