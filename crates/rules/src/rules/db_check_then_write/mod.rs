@@ -48,11 +48,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     let counted = w.read_row.as_ref().is_some_and(|r| r.aggregate);
     let far = case.is_distant_decision() || !w.data && !w.keyed && w.read.len() > 3;
     let distant = far && w.write_positive.is_none() && !counted;
-    let verdict = if only_there || gone || w.taken || unchanging || distant {
-        verdict.persona(Persona::Pedantic)
-    } else if removes(case) {
-        verdict.persona(Persona::Pedantic)
-    } else if matters(case) {
+    let minor = only_there || gone || w.taken || unchanging || distant || removes(case);
+    let verdict = if matters(case) && !minor {
         verdict
     } else {
         verdict.persona(Persona::Pedantic)
