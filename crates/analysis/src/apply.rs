@@ -31,6 +31,9 @@ impl Interp<'_, '_, '_> {
         if let Some(sym) = self.sql_call(view, fallback) {
             return sym;
         }
+        if let Some(sym) = self.built_call(view, fallback) {
+            return sym;
+        }
         if let Some(method) = view.method {
             let rules = self
                 .cx
@@ -98,6 +101,9 @@ impl Interp<'_, '_, '_> {
         if rule.known_table && !view.recv.is_some_and(|r| self.tables.contains(&r)) {
             return false;
         }
+        if rule.by_hand && self.is_scoped() {
+            return false;
+        }
         let count = view.args.len() + view.named.len();
         count >= rule.min_args
             && count <= rule.max_args
@@ -109,7 +115,11 @@ impl Interp<'_, '_, '_> {
         let known = sym.filter(|s| !self.is_absent(*s));
         let mut holds = true;
         if !w.when.is.is_empty() {
-            let text = known.and_then(|s| self.constant_text(s));
+            // `null` is a value if somebody has written it.
+            let text = sym.and_then(|s| match self.cx.syms.kind(s) {
+                SymKind::Null => Some("null".to_owned()),
+                _ => known.and_then(|s| self.constant_text(s)),
+            });
             holds &= text.is_some_and(|t| w.when.is.contains(&t));
         }
         if !w.when.contains.is_empty() {
@@ -118,7 +128,22 @@ impl Interp<'_, '_, '_> {
         if let Some(present) = w.when.present {
             holds &= known.is_some() == present;
         }
+        if w.when.record {
+            holds &= known.is_some_and(|s| self.record_class(s).is_some());
+        }
         holds != w.when.not
+    }
+
+    /// Is the receiver held for a scope, which lets go of it at its end?
+    fn is_scoped(&self) -> bool {
+        let inst = &self.function.blocks[self.at.block as usize].insts[self.at.inst as usize];
+        match &inst.op {
+            toctou_core::ir::Op::Call {
+                callee: Callee::Method { obj, .. },
+                ..
+            } => self.resources.contains(obj),
+            _ => false,
+        }
     }
 
     fn is_absent(&self, sym: Sym) -> bool {
@@ -264,9 +289,18 @@ impl Interp<'_, '_, '_> {
         if view.named.is_empty() {
             return None;
         }
-        let keyword = self.cx.names.find(place.keyword.as_ref()?)?;
-        let (_, var, sym) = view.named.iter().find(|(name, ..)| *name == keyword)?;
-        Some((*var, *sym))
+        let keyword = self.cx.names.intern(place.keyword.as_ref()?);
+        if let Some((_, var, sym)) = view.named.iter().find(|(name, ..)| *name == keyword) {
+            return Some((*var, *sym));
+        }
+        // One of `**options`, if it is not given by its position.
+        let by_position = matches!(place.base, PlaceBase::Arg(i) if i < view.args.len());
+        let spread = self.cx.words.spread;
+        let (_, var, options) = view.named.iter().find(|(name, ..)| *name == spread)?;
+        if by_position {
+            return None;
+        }
+        Some((*var, self.option(*options, keyword)?))
     }
 
     /// The register at the base of a place.
@@ -565,7 +599,7 @@ impl Interp<'_, '_, '_> {
     ) -> Option<u32> {
         let e = &effect.effect;
         let kind = e.resource.unwrap_or(match e.r#do {
-            Do::Send | Do::Use | Do::Open => ResourceKind::External,
+            Do::Send | Do::Use | Do::Open | Do::Receive => ResourceKind::External,
             _ => ResourceKind::File,
         });
         let key = match &effect.key {
@@ -602,7 +636,7 @@ impl Interp<'_, '_, '_> {
             _ => Loc { kind, key, entry },
         };
         let act = match e.r#do {
-            Do::Read => Act::Read,
+            Do::Read | Do::Receive => Act::Read,
             Do::Check => Act::Check,
             Do::Resolve => Act::Resolve,
             Do::List => Act::List,
@@ -642,7 +676,7 @@ impl Interp<'_, '_, '_> {
         event.key_deps = self.deps_of(loc.key);
         if let Some(v) = value {
             event.data = self.deps_of(v);
-            event.constant = self.is_constant(v);
+            event.constant = self.is_constant(v) || self.is_template(v, loc);
             event.puts_back = kind == ResourceKind::Memory && v == loc.key;
         }
         event.idempotent = effect.idempotency.iter().any(|p| self.is_given(p, view));
@@ -675,6 +709,21 @@ impl Interp<'_, '_, '_> {
             self.file_lock(loc.key);
         }
         id
+    }
+
+    /// Is it what another file holds, whoever calls? Then two calls write the same.
+    fn is_template(&self, value: Sym, to: Loc) -> bool {
+        let deps = self.deps_of(value);
+        let from_file = |d: crate::effect::Dep| match d.source {
+            crate::effect::Source::Event(e) => {
+                let read = &self.events[e as usize];
+                read.act == Act::Read && read.loc.kind == ResourceKind::File && read.loc != to
+            }
+            _ => false,
+        };
+        !deps.is_empty()
+            && !self.cx.syms.is_fresh(value)
+            && deps.iter().filter(|d| !d.implicit).all(from_file)
     }
 
     fn rename(&mut self, from: Loc, effect: &EffectRule, view: &CallView<'_>) -> Option<u32> {

@@ -15,6 +15,8 @@ use crate::sym::{self, CallSym, CalleeSym, NewOf, Sym, SymKind};
 
 /// More candidates than this and a call says nothing about any of them.
 const MAX_TARGETS: usize = 96;
+/// A value that can be this many functions came out of a table of handlers.
+const MIN_TABLE: usize = 4;
 pub(crate) const MAX_DEPTH: u8 = 8;
 
 /// A call as the models see it.
@@ -107,6 +109,7 @@ impl<'a> Interp<'_, 'a, '_> {
             return stands_for.copied().unwrap_or(fallback);
         }
 
+        self.note_request(&funcs, &view);
         if kind == CallKind::New || method.is_none() && self.are_constructors(&funcs) {
             return self.construct(&view, &funcs, &exts, awaited);
         }
@@ -115,6 +118,9 @@ impl<'a> Interp<'_, 'a, '_> {
         }
         let mut results = Vec::new();
         let labels = self.table_labels(callee, &funcs);
+        if value.is_some() && funcs.len() >= MIN_TABLE && self.last_round {
+            self.dispatched.push((self.at, funcs.clone()));
+        }
         for f in &funcs {
             let entry = Entry {
                 recv,
@@ -222,7 +228,50 @@ impl<'a> Interp<'_, 'a, '_> {
                 args[i] = *sym;
             }
         }
+        self.spread_args(f, view, &mut args);
         args
+    }
+
+    /// `f(**options)`: parameters that nothing else was given for are its fields.
+    fn spread_args(&mut self, f: FuncId, view: &CallView<'_>, args: &mut Vec<Sym>) {
+        let spread = self.cx.words.spread;
+        let Some((_, _, options)) = view.named.iter().find(|n| n.0 == spread) else {
+            return;
+        };
+        let callee = self.cx.program.function(f);
+        for (i, param) in callee.params.iter().enumerate() {
+            let name = callee.vars.get(param.0 as usize).and_then(|info| info.name);
+            let Some(name) = name.filter(|_| i >= view.args.len()) else {
+                continue;
+            };
+            if view.named.iter().any(|n| n.0 == name) {
+                continue;
+            }
+            if let Some(value) = self.option(*options, name) {
+                while args.len() <= i {
+                    args.push(self.cx.syms.null());
+                }
+                args[i] = value;
+            }
+        }
+    }
+
+    /// A field of an object of options, if it can have it: of one that is
+    /// written out, those that are written or set later.
+    pub(crate) fn option(&mut self, options: Sym, field: Name) -> Option<Sym> {
+        let place = self.cx.syms.make(SymKind::Field(options, field));
+        if let Some(values) = self.stored.get(&place) {
+            return Some(match values.as_slice() {
+                [one] => *one,
+                _ => place,
+            });
+        }
+        if let SymKind::Object(fields) = self.cx.syms.kind(options)
+            && !fields.iter().any(|(name, _)| *name == field)
+        {
+            return None;
+        }
+        Some(self.cx.syms.field(options, field))
     }
 
     fn call_sym(&mut self, view: &CallView<'_>, value: Option<Sym>) -> Sym {
@@ -288,6 +337,7 @@ impl<'a> Interp<'_, 'a, '_> {
             func: self.id,
             span: self.span,
             depth: 0,
+            thread: false,
         };
         self.calls_yielding = true;
         self.failing.push(self.at);
@@ -406,6 +456,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 func: self.id,
                 span: self.span,
                 depth: entry.depth,
+                thread: entry.thread,
             };
             self.calls_yielding = true;
             self.push_sym_call(call);

@@ -37,6 +37,8 @@ pub struct FoundEntry {
     pub dispatches: bool,
     /// It runs in a thread: if it is not asynchronous, or whatever it is.
     pub thread: Option<Thread>,
+    /// It is called again only when it is done.
+    pub serial: bool,
 }
 
 /// A flaw that is not a window: found while looking at a function, or by a
@@ -134,11 +136,17 @@ pub struct Context<'a, 'm> {
     pub made_with: FxHashMap<Cell, Vec<Sym>>,
     pub field_made_with: FxHashMap<Name, Vec<Sym>>,
     pub entries: Vec<FoundEntry>,
+    pub requests: Vec<crate::requests::Request>,
+    /// Tables of handlers: who calls out of one, and what is in it.
+    pub tables: Vec<(FuncId, Vec<FuncId>)>,
     pub defects: Vec<FoundDefect>,
     /// Functions that product code was seen to call.
     pub entered: FxHashSet<FuncId>,
     /// Column sets that cannot be there twice, by table.
     pub unique: FxHashMap<String, Vec<Vec<String>>>,
+    /// Columns that some statement changes in rows that are there, in plain letters.
+    /// `None`: that is not known of one of the statements.
+    pub updated: FxHashMap<Sym, Option<FxHashSet<String>>>,
     pub unknown_calls: FxHashMap<String, u32>,
     /// Variables that a loop gives another value every time.
     pub looped_cells: FxHashSet<Cell>,
@@ -166,6 +174,8 @@ pub struct Words {
     pub promise: EntityId,
     /// Marks the object that holds the arguments by name.
     pub keywords: Name,
+    /// Stands for the name of an argument whose fields are arguments.
+    pub spread: Name,
     /// Fields that only wrap what was read: `rows`, `data`.
     pub wrappers: FxHashSet<Name>,
     /// What says of which kind a thing is, or how old.
@@ -196,6 +206,7 @@ impl<'a, 'm> Context<'a, 'm> {
             finally: names.intern("finally"),
             op: names.intern("<op>"),
             keywords: names.intern("<keywords>"),
+            spread: names.intern(toctou_core::ir::KEYWORDS),
             first: names.intern("#0"),
             others: ["#1", "#2", "#3"].map(|w| names.intern(w)),
             release: [
@@ -210,7 +221,7 @@ impl<'a, 'm> Context<'a, 'm> {
             asides: models.asides().map(|w| names.intern(w)).collect(),
             wrappers: [
                 "rows", "row", "data", "result", "results", "value", "values", "items", "length",
-                "size", "0", "docs", "rowCount", "count", "changes", "error", "body",
+                "size", "0", "ids", "docs", "rowCount", "count", "changes", "error", "body",
             ]
             .map(|w| names.intern(w))
             .into_iter()
@@ -251,9 +262,12 @@ impl<'a, 'm> Context<'a, 'm> {
             made_with: FxHashMap::default(),
             field_made_with: FxHashMap::default(),
             entries: Vec::new(),
+            requests: Vec::new(),
+            tables: Vec::new(),
             defects: Vec::new(),
             entered: FxHashSet::default(),
             unique: FxHashMap::default(),
+            updated: FxHashMap::default(),
             unknown_calls: FxHashMap::default(),
             looped_cells: FxHashSet::default(),
             plain: std::iter::repeat_with(Default::default)
@@ -349,8 +363,12 @@ impl<'a, 'm> Context<'a, 'm> {
             let mut bases: FxHashMap<Var, Result<Cell, Name>> = FxHashMap::default();
             let mut news: FxHashMap<Var, &[Arg]> = FxHashMap::default();
             let mut sums: FxHashSet<Var> = FxHashSet::default();
+            let mut classes: FxHashSet<Var> = FxHashSet::default();
             for inst in function.blocks.iter().flat_map(|b| &b.insts) {
                 match &inst.op {
+                    Op::Class { dst, .. } if function.kind == FuncKind::Constructor => {
+                        classes.insert(*dst);
+                    }
                     Op::Binary {
                         dst,
                         op: BinOp::Add | BinOp::Arith,
@@ -379,11 +397,12 @@ impl<'a, 'm> Context<'a, 'm> {
                             made.push((Ok(*cell), id, *args));
                         }
                     }
-                    Op::SetField { field, value, .. } => {
+                    Op::SetField { obj, field, value } => {
                         if sums.contains(value) {
                             self.counted_fields.insert(*field);
                         }
-                        if !building {
+                        // What a class has is not the new object's.
+                        if !building || classes.contains(obj) {
                             self.mutable_fields.insert(*field);
                         }
                         if let Some(args) = news.get(value) {

@@ -113,7 +113,7 @@ impl std::fmt::Debug for Deps {
 
 /// A value that depends on more than this many things depends on everything:
 /// more does not change an answer, and time must stay linear.
-const MAX_DEPS: usize = 48;
+const MAX_DEPS: usize = 64;
 
 impl Deps {
     pub fn one(dep: Dep) -> Self {
@@ -176,6 +176,13 @@ impl Deps {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The same, unless there is no room: then what is here already stays.
+    pub fn extend_within(&mut self, other: &Self) {
+        if self.0.len() + other.0.len() <= MAX_DEPS {
+            self.extend(other);
+        }
     }
 
     pub fn words(&self) -> &[u64] {
@@ -360,6 +367,8 @@ pub struct Row {
     pub unique: bool,
     /// The result (rows or their number) is looked at.
     pub looked_at: bool,
+    /// It comes back as an object that is written back when it is changed.
+    pub record: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -484,6 +493,8 @@ pub struct Window {
     pub partial: Option<Rc<Lock>>,
     /// Other shared things change between the read and the write.
     pub other_writes: bool,
+    /// Something is started between them that does not end by itself: a thread, a connection.
+    pub opens: bool,
     pub duck: bool,
     /// Calls from the current function down to the meeting one, outermost first.
     pub path: Option<Rc<Frame>>,
@@ -501,5 +512,7 @@ pub struct Window {
     pub served: bool,
     /// The write happens where the check said yes (`true`) or no (`false`).
     pub positive: Option<bool>,
+    /// It was read, deleted in any case, and judged only then.
+    pub taken: bool,
     pub id: Site,
 }

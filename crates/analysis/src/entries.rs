@@ -84,6 +84,7 @@ impl Interp<'_, '_, '_> {
                 span: self.span,
                 dispatches: rule.dispatches,
                 thread: rule.thread.then_some(Thread::Synchronous),
+                serial: false,
             };
             self.add_entry(entry);
         }
@@ -203,6 +204,7 @@ impl Interp<'_, '_, '_> {
                 span: self.span,
                 dispatches: false,
                 thread: thread.then_some(Thread::All),
+                serial: false,
             });
         }
     }

@@ -29,6 +29,64 @@ pub(crate) struct Held {
     pub(crate) any: bool,
 }
 
+/// For each acquisition, those that stand for the same: one lock taken by one
+/// way of a branch and one by the other, as each platform has it.
+fn either_or(interp: &Interp<'_, '_, '_>) -> Vec<u64> {
+    let acquires: Vec<&Acquire> = interp.acquires.iter().take(MAX_ACQUIRES).collect();
+    let mut same: Vec<u64> = (0..acquires.len()).map(|i| 1 << i).collect();
+    for (i, a) in acquires.iter().enumerate() {
+        for (j, b) in acquires.iter().enumerate().take(i) {
+            let alike = a.lock.kind == LockKind::Library
+                && b.lock.kind == LockKind::Library
+                && a.lock.scope == b.lock.scope
+                && a.lock.shared == b.lock.shared
+                && !a.if_true
+                && !b.if_true;
+            if alike && are_alternatives(interp, a.at.block, b.at.block) {
+                same[i] |= 1 << j;
+                same[j] |= 1 << i;
+            }
+        }
+    }
+    same
+}
+
+/// `if own: BEGIN`: who does not begin a transaction because of what the caller
+/// said is in one already. Where that is decided.
+fn unless_begun(interp: &Interp<'_, '_, '_>, a: &Acquire) -> Option<Pos> {
+    // A statement that writes begins one where it stands, and nowhere else.
+    let writes = |e: &crate::effect::Event| e.at == a.at && e.act.is_write();
+    if a.lock.kind != LockKind::Transaction(true) || interp.events.iter().any(writes) {
+        return None;
+    }
+    let controls = interp.cfg.controls_of(a.at.block);
+    let decides = |block: u32| match interp.function.blocks[block as usize].term {
+        Term::Branch { cond, .. } => {
+            let deps = interp.deps_of(interp.val(cond));
+            deps.events().next().is_none() && !deps.is_empty()
+        }
+        _ => false,
+    };
+    let first = controls.iter().filter(|c| c.way == 0 && decides(c.block));
+    let block = first.map(|c| c.block).min()?;
+    let insts = interp.function.blocks[block as usize].insts.len();
+    Some(Pos {
+        block,
+        inst: insts.checked_sub(1)? as u32,
+    })
+}
+
+/// Does one branch lead to the one or to the other?
+fn are_alternatives(interp: &Interp<'_, '_, '_>, a: u32, b: u32) -> bool {
+    let other = interp.cfg.controls_of(b);
+    interp.cfg.controls_of(a).iter().any(|c| {
+        c.way < 2
+            && other
+                .iter()
+                .any(|o| o.block == c.block && o.way == 1 - c.way)
+    })
+}
+
 impl Held {
     pub(crate) fn new(interp: &Interp<'_, '_, '_>) -> Self {
         let n = interp.function.blocks.len();
@@ -43,20 +101,24 @@ impl Held {
             return held;
         }
         let mut if_true: Vec<(Sym, u64)> = Vec::new();
+        let same = either_or(interp);
         for (i, a) in interp.acquires.iter().enumerate().take(MAX_ACQUIRES) {
             if a.if_true {
                 if let Some(handle) = a.handle {
                     if_true.push((handle, 1 << i));
                 }
             } else {
-                held.changes.entry(a.at).or_default().0 |= 1 << i;
+                held.changes.entry(a.at).or_default().0 |= same[i];
+                if let Some(at) = unless_begun(interp, a) {
+                    held.changes.entry(at).or_default().0 |= same[i];
+                }
             }
         }
         for (at, release) in &interp.releases {
             let mut bits = 0;
             for (i, a) in interp.acquires.iter().enumerate().take(MAX_ACQUIRES) {
                 if is_release(a, release) {
-                    bits |= 1 << i;
+                    bits |= same[i];
                 }
             }
             held.changes.entry(*at).or_default().1 |= bits;

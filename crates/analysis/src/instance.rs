@@ -130,6 +130,9 @@ impl<'a> Interp<'_, 'a, '_> {
             if self.windows.len() >= MAX_WINDOWS {
                 return;
             }
+            if crate::windows::crowded(w, self.windows.len()) {
+                continue;
+            }
             let key = self.rewrite(w.loc.key, inst);
             let entry = w.loc.entry.map(|s| self.rewrite(s, inst));
             let loc = Loc {
@@ -186,7 +189,7 @@ impl<'a> Interp<'_, 'a, '_> {
             spawned: inst.entry.spawned,
             label: inst.entry.label,
             depth: call.depth.max(inst.entry.depth) + 1,
-            thread: inst.entry.thread,
+            thread: inst.entry.thread || call.thread,
         };
         if entry.depth > MAX_DEPTH {
             return;

@@ -28,6 +28,11 @@ use crate::sym::{self, CallSym, CalleeSym, NewOf, Site, Sym, SymKind};
 
 /// Functions that do more than this are cut off; nobody reads a report that long.
 pub const MAX_EVENTS: usize = 500;
+/// What outlives the process keeps some room when memory has used up its own.
+pub const MAX_STORED: usize = 800;
+/// From this many on, only what is near is taken.
+const MAX_DEEP: usize = 250;
+const DEEP: usize = 4;
 pub const MAX_WINDOWS: usize = 400;
 const MAX_SYM_CALLS: usize = 24;
 
@@ -80,7 +85,7 @@ pub struct Interp<'c, 'a, 'm> {
     assigned: Vec<u32>,
     /// Variables that are set in several places; what they are in this block,
     /// and were at the end of others.
-    several: FxHashSet<Var>,
+    pub(crate) several: FxHashSet<Var>,
     local: FxHashMap<Var, Sym>,
     exits: FxHashMap<u32, FxHashMap<Var, Sym>>,
     round: u32,
@@ -124,13 +129,17 @@ pub struct Interp<'c, 'a, 'm> {
     pub guarded: bool,
     pub is_product: bool,
     pub calls_yielding: bool,
+    /// Calls of one of many functions.
+    pub(crate) dispatched: Vec<(Pos, Vec<FuncId>)>,
+    /// A message of a client was taken in.
+    pub(crate) receives: bool,
     pub chain_poison: Vec<(Span, Sym)>,
     /// Results of functions that never fail.
     pub sure: FxHashSet<Sym>,
     /// Instructions that can fail.
     pub failing: Vec<Pos>,
     /// Registers of resources that are held for a scope.
-    resources: FxHashSet<Var>,
+    pub(crate) resources: FxHashSet<Var>,
     /// Plain accesses to memory, and calls, for the check for data races.
     pub(crate) plain: access::Accesses,
 }
@@ -182,6 +191,8 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             guarded: dispatch == Dispatch::Guarded,
             is_product: cx.program.file_of(id).role == toctou_core::FileRole::Product,
             calls_yielding: false,
+            dispatched: Vec::new(),
+            receives: false,
             chain_poison: Vec::new(),
             sure: FxHashSet::default(),
             failing: Vec::new(),
@@ -461,6 +472,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                     self.taint(place, &data);
                 } else {
                     self.write_memory(place, value, Mode::Blind);
+                    self.record_write(base, *field, value);
                 }
             }
             Op::GetIndex { dst, obj, index } => {
@@ -754,13 +766,23 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         {
             self.note_change(event.loc.key);
         }
+        self.receives |= event.loc.kind == ResourceKind::External && event.act == Act::Read;
         let key = (self.ordinal, self.event_count);
         self.event_count += 1;
         if let Some(&id) = self.event_ids.get(&key) {
             self.events[id as usize] = event;
             return Some(id);
         }
-        if self.events.len() >= MAX_EVENTS {
+        let stored = matches!(
+            event.loc.kind,
+            ResourceKind::File | ResourceKind::Row | ResourceKind::Kv
+        );
+        let mut room = if stored { MAX_STORED } else { MAX_EVENTS };
+        // What is far below says least about what is done here.
+        if self.events.len() >= MAX_DEEP && event.trail.depth() > DEEP {
+            room = MAX_DEEP;
+        }
+        if self.events.len() >= room {
             return None;
         }
         let id = self.events.len() as u32;

@@ -25,10 +25,13 @@ mod order;
 mod place;
 mod points_to;
 mod reach;
+mod records;
+mod requests;
 mod rows;
 mod summarise;
 mod summary;
 mod sym;
+mod takes;
 mod walk;
 mod windows;
 

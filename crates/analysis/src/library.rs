@@ -27,6 +27,8 @@ pub struct Call {
     pub sure: bool,
     /// Only on a receiver that another call has shown to be a table.
     pub known_table: bool,
+    /// Only where nothing in the syntax undoes it.
+    pub by_hand: bool,
     /// The variables that are given what the call says.
     pub fills: Option<PlaceExpr>,
 }
@@ -75,6 +77,8 @@ pub struct ChainRule {
     pub exclusive_steps: Vec<Name>,
     pub returning_steps: Vec<Name>,
     pub locking_steps: Vec<Name>,
+    /// It only builds a statement, for somebody to run.
+    pub built: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -249,6 +253,24 @@ impl<'m> Library<'m> {
             .is_holder(names.text(entity.module), names.text(entity.path))
     }
 
+    /// Is an object of the class a row of a table?
+    pub fn is_record(&self, id: EntityId, entities: &Entities, names: &Names) -> bool {
+        let entity = entities.get(id);
+        self.models
+            .is_record(names.text(entity.module), names.text(entity.path))
+    }
+
+    pub fn is_record_field(&self, field: Name, names: &Names) -> bool {
+        self.models.is_record_field(names.text(field))
+    }
+
+    /// Does the error say that a row is there already?
+    pub fn is_conflict(&self, id: EntityId, entities: &Entities, names: &Names) -> bool {
+        let entity = entities.get(id);
+        self.models
+            .is_conflict(names.text(entity.module), names.text(entity.path))
+    }
+
     pub fn chains(&mut self, names: &mut Names) -> Rc<[Rc<ChainRule>]> {
         if let Some(chains) = &self.chains {
             return Rc::clone(chains);
@@ -395,6 +417,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
         duck,
         sure: m.sure,
         known_table: m.known_table,
+        by_hand: m.by_hand,
         fills: place(&m.fills),
     }
 }
@@ -420,6 +443,7 @@ fn chain(m: &ChainModel, names: &mut Names) -> ChainRule {
         exclusive_steps: all(&m.exclusive_steps),
         returning_steps: all(&m.returning_steps),
         locking_steps: all(&m.locking_steps),
+        built: m.built,
         effects: m.effects.iter().map(effect).collect(),
     }
 }

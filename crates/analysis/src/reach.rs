@@ -82,6 +82,8 @@ pub struct ReachedWindow {
     pub changed_within: bool,
     pub keyed: bool,
     pub checked: Vec<String>,
+    /// Of what was checked, somebody in the program changes something.
+    pub checked_changes: bool,
     pub read_row: Option<RowFacts>,
     pub write_row: Option<RowFacts>,
     pub constant: bool,
@@ -105,6 +107,8 @@ pub struct ReachedWindow {
     pub served: bool,
     /// The write happens where the check said yes (`true`) or no (`false`).
     pub write_positive: Option<bool>,
+    /// It was read, deleted in any case, and judged only then.
+    pub taken: bool,
     pub reached_by: Vec<Reach>,
     pub role: FileRole,
 }
@@ -155,29 +159,51 @@ impl Analysis {
 const MAX_REACHES: usize = 60;
 
 pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
-    let entries = std::mem::take(&mut cx.entries);
+    let mut entries = std::mem::take(&mut cx.entries);
+    entries.extend(crate::requests::handlers(&cx, edges));
+    entries.extend(crate::requests::table_entries(&cx, &entries, edges));
     let mut roots = roots(&cx, entries);
     wrapped(&cx, &mut roots);
     let activations = activations(&cx, &roots, edges);
     // What runs in threads that were started, beside handlers.
     let spawned = cx.plain.iter().flat_map(|p| &p.calls).filter(|c| c.spawned);
     let beside = order::reachable(edges, spawned.map(|c| c.callee));
+    let offloads = offloads_unknown(&cx);
     let mut merged: FxHashMap<Key, usize> = FxHashMap::default();
     let mut windows: Vec<ReachedWindow> = Vec::new();
     for root in &roots {
         let Some(summary) = cx.summaries[root.handler.0 as usize].clone() else {
             continue;
         };
-        let thread = thread_of(&cx, root);
+        let thread = thread_of(&cx, root, offloads);
+        // A thread that is started once has nobody beside it who does the same.
+        let lone = root.thread == Some(Thread::All)
+            && root.kind == EntryKind::Timer
+            && !activations.functions[root.func.0 as usize];
         let in_turn = handlers_at_once(&cx, root) == Some(1);
         for w in &summary.windows {
             let mut w = Rc::clone(w);
+            let alone = lone && w.loc.kind == ResourceKind::Memory;
             if let Some(sure) = thread
                 && w.accidental
+                && !alone
             {
                 let w = Rc::make_mut(&mut w);
                 w.in_thread();
                 w.duck |= !sure;
+            }
+            // Who makes one thread of his own for all his callers expects them to have theirs.
+            if root.kind == EntryKind::Export && w.accidental && w.opens && has_threads(&cx, root) {
+                let w = Rc::make_mut(&mut w);
+                w.in_thread();
+                w.duck = true;
+            }
+            if root.serial {
+                let w = Rc::make_mut(&mut w);
+                (w.in_process, w.accidental) = (false, false);
+                if !w.cross_process {
+                    continue;
+                }
             }
             let beside = beside[w.meet.0 as usize];
             if in_turn && !w.detached && w.in_process && !beside {
@@ -230,7 +256,6 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
             .dedup_by(|a, b| a.kind == b.kind && a.name == b.name && a.registered == b.registered);
         w.reached_by.truncate(MAX_REACHES);
     }
-    drop_echoes(&mut windows);
     windows.sort_by_key(|w| {
         (
             w.write.first().copied(),
@@ -239,6 +264,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
             w.read.last().copied(),
         )
     });
+    drop_echoes(&mut windows);
     let defects = defects(&cx, &roots, edges, in_server);
     let mut unknown: Vec<(String, u32)> = cx.unknown_calls.drain().collect();
     unknown.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -271,9 +297,29 @@ fn drop_echoes(windows: &mut Vec<ReachedWindow>) {
             *best = (*best).min(depth);
         }
     }
+    let mut rewritten: FxHashMap<_, bool> = FxHashMap::default();
+    for w in windows.iter().filter(|w| w.write_mode == Mode::Rewrite) {
+        let served = rewritten.entry(w.key.clone()).or_insert(false);
+        *served |= is_reached(w);
+    }
+    // What all processes have open is one thing to mend, however often it is written.
+    windows.retain(|w| {
+        w.write_mode != Mode::Rewrite
+            || match rewritten.get_mut(&w.key) {
+                Some(served) if !*served || is_reached(w) => {
+                    rewritten.remove(&w.key);
+                    true
+                }
+                _ => false,
+            }
+    });
     windows.retain(|w| {
         !w.through_memory || ends(w).is_none_or(|key| nearest[&key] == w.read.len() + w.write.len())
     });
+}
+
+fn is_reached(w: &ReachedWindow) -> bool {
+    w.reached_by.iter().any(|r| is_served(r.kind))
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -285,15 +331,41 @@ struct Key {
     deep_write: Span,
 }
 
+fn has_threads(cx: &Context<'_, '_>, root: &FoundEntry) -> bool {
+    let module = cx.program.function_module[root.handler.0 as usize];
+    matches!(
+        cx.program.modules[module.0 as usize].dispatch,
+        Dispatch::Threads { .. }
+    )
+}
+
+/// Does some wrapper run what it was given in a thread, and is not seen to be
+/// given anything? Then handlers may be what a library gives it.
+fn offloads_unknown(cx: &Context<'_, '_>) -> bool {
+    cx.summaries.iter().flatten().any(|summary| {
+        summary.sym_calls.iter().any(|call| {
+            let SymKind::Cell(cell) = *cx.syms.kind(call.callee) else {
+                return false;
+            };
+            call.thread
+                && cx
+                    .points_to
+                    .functions(cell.owner, cell.var)
+                    .next()
+                    .is_none()
+        })
+    })
+}
+
 /// Does the handler have a thread of its own, and is that sure?
-fn thread_of(cx: &Context<'_, '_>, root: &FoundEntry) -> Option<bool> {
+fn thread_of(cx: &Context<'_, '_>, root: &FoundEntry, offloads: bool) -> Option<bool> {
     let is_async = cx.program.function(root.handler).is_async;
     match root.thread {
         Some(Thread::All) => return Some(true),
         Some(Thread::Synchronous) => return (!is_async).then_some(true),
         None => {}
     }
-    if is_async || !is_served(root.kind) {
+    if is_async || !is_served(root.kind) || root.serial {
         return None;
     }
     let module = cx.program.function_module[root.func.0 as usize];
@@ -302,6 +374,7 @@ fn thread_of(cx: &Context<'_, '_>, root: &FoundEntry) -> Option<bool> {
             handlers: Some(true),
         } => Some(true),
         Dispatch::Threads { handlers: None } => Some(false),
+        Dispatch::Threads { .. } if offloads => Some(false),
         _ => None,
     }
 }
@@ -354,6 +427,7 @@ pub(crate) fn class_entries(cx: &mut Context<'_, '_>) {
                         span: program.function(*f).name_span,
                         dispatches: false,
                         thread: None,
+                        serial: false,
                     });
                 }
             }
@@ -400,6 +474,7 @@ pub(crate) fn marked_entries(cx: &mut Context<'_, '_>) {
                     span: function.name_span,
                     dispatches: model.dispatches,
                     thread: None,
+                    serial: false,
                 });
             }
         }
@@ -466,10 +541,7 @@ fn roots(cx: &Context<'_, '_>, entries: Vec<FoundEntry>) -> Vec<FoundEntry> {
             roots.push(startup(cx, id));
             continue;
         }
-        if handlers.contains(&id)
-            || cx.entered.contains(&id)
-            || function.kind == FuncKind::Constructor
-        {
+        if handlers.contains(&id) || cx.entered.contains(&id) {
             continue;
         }
         roots.push(FoundEntry {
@@ -480,6 +552,7 @@ fn roots(cx: &Context<'_, '_>, entries: Vec<FoundEntry>) -> Vec<FoundEntry> {
             span: function.name_span,
             dispatches: false,
             thread: None,
+            serial: false,
         });
     }
     roots
@@ -527,6 +600,7 @@ fn startup(cx: &Context<'_, '_>, id: FuncId) -> FoundEntry {
         span: Span::new(0, 0),
         dispatches: false,
         thread: None,
+        serial: false,
     }
 }
 
@@ -583,7 +657,8 @@ fn is_shared(
     activations: &Activations,
 ) -> bool {
     if w.loc.kind != ResourceKind::Memory {
-        return true;
+        // Of objects that nobody is seen to make, only what all of them share counts.
+        return root.kind != EntryKind::Export || !is_constructor(cx, root.handler);
     }
     let module = cx.program.function_module[w.meet.0 as usize];
     let threads = cx.program.modules[module.0 as usize]
@@ -606,6 +681,8 @@ fn is_shared(
             cx.is_module_cell(*cell)
                 || !(activations.functions[cell.owner.0 as usize] || threads && ours)
         }
+        // An object that is being made is its maker's.
+        SymKind::This if is_constructor(cx, root.handler) => false,
         SymKind::This => {
             let class = enclosing_class(cx, root.handler);
             class.is_none_or(|c| !activations.short_lived.contains(&c))
@@ -616,6 +693,10 @@ fn is_shared(
         SymKind::Param(_) => cx.is_behind_holder(w.loc.key, root.handler),
         _ => false,
     }
+}
+
+fn is_constructor(cx: &Context<'_, '_>, f: FuncId) -> bool {
+    cx.program.function(f).kind == FuncKind::Constructor
 }
 
 fn enclosing_class(cx: &Context<'_, '_>, f: FuncId) -> Option<ClassId> {
@@ -712,6 +793,23 @@ fn row_facts(cx: &Context<'_, '_>, row: &Rc<Row>) -> RowFacts {
     }
 }
 
+/// A column that nobody ever changes is as it was when it was checked.
+fn checked_changes(cx: &Context<'_, '_>, w: &Window) -> bool {
+    // A table that is reached by a variable may have other names elsewhere.
+    let named = matches!(cx.syms.kind(w.loc.key), SymKind::Str(_) | SymKind::Class(_));
+    if w.loc.kind != ResourceKind::Row || w.checked.is_empty() || !named {
+        return true;
+    }
+    match cx.updated.get(&w.loc.key) {
+        Some(Some(columns)) => w
+            .checked
+            .iter()
+            .any(|c| columns.contains(&crate::place::plain(cx.names.text(*c)))),
+        Some(None) => true,
+        None => false,
+    }
+}
+
 fn lock_facts(cx: &Context<'_, '_>, lock: &Rc<Lock>) -> LockFacts {
     LockFacts {
         key: cx.display(lock.key, lock.func),
@@ -756,6 +854,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
             .iter()
             .map(|n| cx.names.text(*n).to_owned())
             .collect(),
+        checked_changes: checked_changes(cx, w),
         read_row: w.read_row.as_ref().map(|r| row_facts(cx, r)),
         write_row: w.write_row.as_ref().map(|r| row_facts(cx, r)),
         constant: w.constant,
@@ -774,6 +873,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         aside: w.aside,
         served: w.served,
         write_positive: w.positive,
+        taken: w.taken,
         role: cx.program.file_of(w.meet).role,
         reached_by: vec![reach],
     }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use rustc_hash::FxHashSet;
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{Op, Var};
@@ -11,7 +12,7 @@ use toctou_models::{Do, LockScope, Mode, PlaceBase, PlaceExpr};
 use crate::calls::CallView;
 use crate::effect::{Act, Deps, Loc, Lock, LockKind, Row};
 use crate::interp::{Acquire, Interp, Release};
-use crate::library::EffectRule;
+use crate::library::{ChainRule, EffectRule};
 use crate::sym::{CalleeSym, Sym, SymKind};
 
 impl Interp<'_, '_, '_> {
@@ -118,14 +119,24 @@ impl Interp<'_, '_, '_> {
             }
             _ => p,
         });
-        self.sql_text(
+        let read = self.sql_text(
             &text,
             &holes,
             params,
             view.dst,
             effect.effect.serializable,
             false,
-        )
+        );
+        if effect.effect.begins && sql::parse(&text).is_some_and(|all| all.iter().any(writes)) {
+            let lock = self.transaction(effect.effect.serializable);
+            self.acquires.push(Acquire {
+                at: self.at,
+                lock,
+                handle: None,
+                if_true: false,
+            });
+        }
+        read
     }
 
     /// Statements of a text as events; the one whose rows come back is returned.
@@ -317,6 +328,9 @@ impl Interp<'_, '_, '_> {
             key: table,
             entry,
         };
+        if s.kind == Kind::Update || !s.on_conflict.is_empty() {
+            self.note_updated(table, &row.columns);
+        }
         let row = Rc::new(row);
         let mut event = self.event(act, loc);
         event.mode = mode;
@@ -371,6 +385,10 @@ impl Interp<'_, '_, '_> {
         table: Sym,
         duck: bool,
     ) -> Option<u32> {
+        let table = self.table_of(table);
+        if matches!(self.cx.syms.kind(table), SymKind::Null) {
+            return None;
+        }
         self.tables.insert(table);
         let filter = effect.filter.as_ref().and_then(|p| self.place(p, view));
         let next = effect.filter.as_ref().and_then(|p| match p.base {
@@ -400,6 +418,9 @@ impl Interp<'_, '_, '_> {
         match self.cx.syms.kind(filter).clone() {
             SymKind::Object(fields) => {
                 for (name, value) in fields.iter() {
+                    if *name == self.cx.words.keywords {
+                        continue;
+                    }
                     if self.cx.names.text(*name).starts_with('$')
                         || matches!(self.cx.names.text(*name), "AND" | "OR" | "where")
                     {
@@ -434,11 +455,55 @@ impl Interp<'_, '_, '_> {
                     }
                 }
             }
-            SymKind::Null => {}
+            // `Task.id == id`, `func.lower(Task.name) == name`
+            SymKind::Eq(left, right) => {
+                if let Some(column) = self.column_in(left, 0) {
+                    out.push((column, right));
+                } else if let Some(column) = self.column_in(right, 0) {
+                    out.push((column, left));
+                }
+            }
+            SymKind::Null | SymKind::Ext(_) | SymKind::Not(_) | SymKind::Bool(_) => {}
             _ => {
                 let id = self.cx.names.intern("id");
                 out.push((id, filter));
             }
+        }
+    }
+
+    /// Somebody changes these columns of rows that are there.
+    pub(crate) fn note_updated(&mut self, table: Sym, columns: &[Name]) {
+        let unclear = |n: &Name| self.cx.names.text(*n).contains("toctou_hole");
+        let known = !columns.is_empty() && !columns.iter().any(unclear);
+        let names: Vec<String> = columns
+            .iter()
+            .map(|n| crate::place::plain(self.cx.names.text(*n)))
+            .collect();
+        let slot = self
+            .cx
+            .updated
+            .entry(table)
+            .or_insert_with(|| Some(FxHashSet::default()));
+        match slot {
+            Some(set) if known => set.extend(names),
+            _ => *slot = None,
+        }
+    }
+
+    /// The column that one side of a comparison speaks of.
+    fn column_in(&self, sym: Sym, depth: u32) -> Option<Name> {
+        match self.cx.syms.kind(sym) {
+            SymKind::Field(base, name) => matches!(
+                self.cx.syms.kind(*base),
+                SymKind::Class(_) | SymKind::Ext(_)
+            )
+            .then_some(*name),
+            SymKind::Call(call) if depth < 4 => call
+                .args
+                .iter()
+                .chain(&call.recv)
+                .find_map(|s| self.column_in(*s, depth + 1)),
+            _ => None,
         }
     }
 
@@ -455,6 +520,7 @@ impl Interp<'_, '_, '_> {
         let mut row = Row {
             looked_at: self.is_looked_at(dst),
             aggregate: e.r#do == Do::List && conditions.is_empty(),
+            record: self.record_class(table).is_some(),
             ..Row::default()
         };
         let mut key_deps = Deps::default();
@@ -486,7 +552,8 @@ impl Interp<'_, '_, '_> {
         if row.insert
             && let Some(SymKind::Object(fields)) = update.map(|u| self.cx.syms.kind(u))
         {
-            known.extend(fields.iter().copied());
+            let keywords = self.cx.words.keywords;
+            known.extend(fields.iter().filter(|f| f.0 != keywords).copied());
         }
         let entry = (!known.is_empty()).then(|| self.cx.syms.make(SymKind::Object(known.into())));
         let loc = Loc {
@@ -494,6 +561,9 @@ impl Interp<'_, '_, '_> {
             key: table,
             entry,
         };
+        if act == Act::Write && !row.insert {
+            self.note_updated(table, &row.columns);
+        }
         let returns =
             act != Act::Read && act.is_write() && (e.mode == Mode::Conditional || row.returning);
         let row = Rc::new(row);
@@ -519,6 +589,9 @@ impl Interp<'_, '_, '_> {
         };
         let mut data = Deps::default();
         for (name, value) in fields.iter() {
+            if *name == self.cx.words.keywords {
+                continue;
+            }
             let text = self.cx.names.text(*name);
             let operator = text.starts_with('$');
             let relative = matches!(
@@ -565,12 +638,28 @@ impl Interp<'_, '_, '_> {
         if self.receivers.contains(&view.dst) && !self.is_promise_chain(view.dst) {
             return None;
         }
+        let (steps, start) = self.chain_steps(fallback)?;
+        let rule = self.chain_rule(&steps, false)?;
+        if let Some(read) = self.run_chain(&rule, &steps, start, view.dst) {
+            self.add_deps(fallback, &Deps::event(read));
+        }
+        Some(fallback)
+    }
+
+    /// The calls of a chain in order, and what the first is a method of.
+    pub(crate) fn chain_steps(&self, last: Sym) -> Option<(Vec<(Name, Sym)>, Sym)> {
         let mut steps: Vec<(Name, Sym)> = Vec::new();
-        let mut at = fallback;
-        let mut start = fallback;
+        let mut at = last;
+        let mut start = last;
         while let SymKind::Call(call) = self.cx.syms.kind(at) {
-            let CalleeSym::Method(name) = call.callee else {
-                break;
+            let name = match call.callee {
+                CalleeSym::Method(name) => name,
+                // `select(t)` of a library begins a chain.
+                CalleeSym::Value(v) => match self.cx.syms.kind(v) {
+                    SymKind::Ext(e) => self.cx.entities.get(*e).path,
+                    _ => break,
+                },
+                CalleeSym::Func(_) => break,
             };
             steps.push((name, at));
             let Some(recv) = call.recv else { break };
@@ -580,43 +669,63 @@ impl Interp<'_, '_, '_> {
                 break;
             }
         }
-        if steps.is_empty() {
-            return None;
-        }
         steps.reverse();
+        (!steps.is_empty()).then_some((steps, start))
+    }
+
+    /// The model of a chain: of one that acts, or of one that builds a statement.
+    pub(crate) fn chain_rule(
+        &mut self,
+        steps: &[(Name, Sym)],
+        built: bool,
+    ) -> Option<Rc<ChainRule>> {
         let chains = self.cx.library.chains(&mut self.cx.names);
-        let rule = chains.iter().find(|c| {
+        let rule = chains.iter().filter(|c| c.built == built).find(|c| {
             let mut wanted = c.steps.iter();
             let mut next = wanted.next();
-            for (name, _) in &steps {
+            for (name, _) in steps {
                 if next == Some(name) {
                     next = wanted.next();
                 }
             }
             next.is_none() && !steps.iter().any(|(n, _)| c.without.contains(n))
         })?;
-        let rule = Rc::clone(rule);
+        Some(Rc::clone(rule))
+    }
+
+    /// What a chain does, done. The event whose rows come back is returned.
+    pub(crate) fn run_chain(
+        &mut self,
+        rule: &ChainRule,
+        steps: &[(Name, Sym)],
+        start: Sym,
+        dst: Var,
+    ) -> Option<u32> {
         let has = |list: &[Name]| steps.iter().any(|(n, _)| list.contains(n));
         let mut read = None;
         for effect in &rule.effects {
             if effect.effect.r#do == toctou_models::Do::Sql {
-                read = self.chain_sql(effect, &steps, start, view.dst).or(read);
+                read = self.chain_sql(effect, steps, start, dst).or(read);
                 continue;
             }
             let Some(table) = effect
                 .key
                 .as_ref()
-                .and_then(|p| self.step_place(p, &steps, start))
+                .and_then(|p| self.step_place(p, steps, start))
             else {
                 continue;
             };
+            let table = self.table_of(table);
+            if matches!(self.cx.syms.kind(table), SymKind::Null) {
+                continue;
+            }
             let mut conditions = Vec::new();
             if let Some(p) = &effect.filter
-                && let Some(f) = self.step_place(p, &steps, start)
+                && let Some(f) = self.step_place(p, steps, start)
             {
                 self.conditions(f, None, &mut conditions, 0);
             }
-            for (name, call) in &steps {
+            for (name, call) in steps {
                 if rule.filter_steps.contains(name)
                     && let SymKind::Call(call) = self.cx.syms.kind(*call).clone()
                     && let Some(first) = call.args.first()
@@ -624,14 +733,20 @@ impl Interp<'_, '_, '_> {
                     // where("col", ">", value) and where("col", value)
                     let value = call.args.get(2).or(call.args.get(1)).copied();
                     self.conditions(*first, value, &mut conditions, 0);
+                    // where(a == b, c == d)
+                    for more in call.args.iter().skip(1) {
+                        if matches!(self.cx.syms.kind(*more), SymKind::Eq(..)) {
+                            self.conditions(*more, None, &mut conditions, 0);
+                        }
+                    }
                 }
             }
             let update = effect
                 .update
                 .as_ref()
                 .or(effect.value.as_ref())
-                .and_then(|p| self.step_place(p, &steps, start));
-            let id = self.row_event(effect, table, conditions, update, view.dst, false);
+                .and_then(|p| self.step_place(p, steps, start));
+            let id = self.row_event(effect, table, conditions, update, dst, false);
             self.finish_chain_event(
                 has(&rule.exclusive_steps),
                 has(&rule.returning_steps),
@@ -640,10 +755,7 @@ impl Interp<'_, '_, '_> {
                 id,
             );
         }
-        if let Some(read) = read {
-            self.add_deps(fallback, &Deps::event(read));
-        }
-        Some(fallback)
+        read
     }
 
     /// A text at the start of a chain, with the arguments of one of its steps as parameters.
@@ -740,4 +852,8 @@ impl Interp<'_, '_, '_> {
         }
         Some(sym)
     }
+}
+
+fn writes(statement: &sql::Statement) -> bool {
+    matches!(statement.kind, Kind::Insert | Kind::Update | Kind::Delete)
 }

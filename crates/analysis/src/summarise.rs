@@ -121,13 +121,18 @@ impl Interp<'_, '_, '_> {
         let mut all_held = u64::MAX;
         let mut true_held = u64::MAX;
         let mut exits = 0;
-        for (at, value) in self.handed_out() {
+        let out = self.handed_out();
+        let locks = held.any && out.iter().any(|(at, _)| held.at(*at) != 0);
+        for (at, value) in out {
             // A generator's caller goes on where it hands something out.
             exits += 1;
             several += 1;
             let sym = self.val(value);
             summary.ret_deps.extend(&self.deps_of(sym));
-            all_held &= held.at(at);
+            // One that locks, and lets pass who has the lock already, is a lock.
+            if !locks || held.at(at) != 0 {
+                all_held &= held.at(at);
+            }
             if !matches!(self.cx.syms.kind(sym), SymKind::Null) && !values.contains(&sym) {
                 values.push(sym);
             }

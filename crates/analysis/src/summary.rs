@@ -20,6 +20,8 @@ pub struct SymCall {
     pub func: FuncId,
     pub span: Span,
     pub depth: u8,
+    /// In a thread of its own.
+    pub thread: bool,
 }
 
 #[derive(Clone, Debug, Default)]

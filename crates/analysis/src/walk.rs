@@ -16,6 +16,8 @@ pub(crate) struct Walk {
     pub(crate) gap: Option<Span>,
     pub(crate) broken: u64,
     pub(crate) other_writes: bool,
+    /// Something is started or connected that does not end by itself.
+    pub(crate) opens: bool,
 }
 
 impl Interp<'_, '_, '_> {
@@ -39,10 +41,12 @@ impl Interp<'_, '_, '_> {
             gap: None,
             broken: 0,
             other_writes: false,
+            opens: false,
         };
         let mut stops: FxHashSet<Pos> = FxHashSet::default();
         let mut claims: FxHashSet<Pos> = FxHashSet::default();
         let mut others: FxHashSet<Pos> = FxHashSet::default();
+        let mut opened: FxHashSet<Pos> = FxHashSet::default();
         stops.insert(read.at);
         let data = write
             .data
@@ -71,6 +75,9 @@ impl Interp<'_, '_, '_> {
                     .any(|(c, _)| self.events[c as usize].loc.kind == ResourceKind::Memory);
             if e.act == Act::Open && !checked_below {
                 others.insert(e.at);
+                if e.loc.kind == ResourceKind::External {
+                    opened.insert(e.at);
+                }
             }
             if e.act.is_write() {
                 if e.loc == read.loc && e.loc.kind == ResourceKind::Memory {
@@ -133,6 +140,7 @@ impl Interp<'_, '_, '_> {
                 }
                 if others.contains(&at) {
                     result.other_writes = true;
+                    result.opens |= opened.contains(&at);
                 }
                 result.broken |= self.given_back_at(at);
                 if let Some(span) = self.yields.get(&at) {

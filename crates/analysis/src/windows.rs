@@ -18,12 +18,14 @@ use crate::sym::{self, SymKind};
 
 pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     interp.settle();
+    interp.note_conflicts();
     let ctrl = interp.event_controls();
     for (event, deps) in interp.events.iter_mut().zip(ctrl) {
         event.ctrl.extend(&deps);
     }
     interp.flag_locks();
     let held = Held::new(&interp);
+    interp.note_tables();
     let mut windows: Vec<Rc<Window>> = Vec::new();
     let latches = interp.latches();
     interp.own_windows(&held, &latches, &mut windows);
@@ -53,7 +55,7 @@ impl Interp<'_, '_, '_> {
                 let before = at.block == e.at.block && at.inst < e.at.inst
                     || at.block != e.at.block && self.cfg.dominates(at.block, e.at.block);
                 if before {
-                    deps.extend(gate);
+                    deps.extend_within(gate);
                 }
             }
             out.push(deps);
@@ -72,6 +74,10 @@ impl Interp<'_, '_, '_> {
                     Act::Read | Act::Write | Act::Append | Act::Delete
                 );
             if !write.act.is_write() && !uses_path {
+                continue;
+            }
+            if write.mode == Mode::Rewrite && write.call.is_none() {
+                out.extend(self.rewritten(w, held).map(Rc::new));
                 continue;
             }
             let mut pairs: Vec<(u32, bool, bool, Vec<Name>)> = Vec::new();
@@ -121,6 +127,9 @@ impl Interp<'_, '_, '_> {
                     }
                 }
             }
+            for (r, attr) in self.taken_by(w) {
+                note(r, false, false, attr);
+            }
             // A temporary file with a fixed name: written, then renamed.
             if write.act == Act::Delete && write.mode == Mode::Replace {
                 for (r, e) in self.events.iter().enumerate() {
@@ -143,6 +152,7 @@ impl Interp<'_, '_, '_> {
                         .iter()
                         .any(|d| d.implicit && d.source == crate::effect::Source::Event(r))
                     && self.events[r as usize].act != Act::Write
+                    && !self.taken_by(w).iter().any(|t| t.0 == r)
                 {
                     continue;
                 }
@@ -158,8 +168,12 @@ impl Interp<'_, '_, '_> {
                         window.in_process &= !once;
                         window.through_memory = true;
                     }
+                    // A flag that is set before anybody else can run keeps no thread out.
+                    let threads = window.accidental && window.opens && self.cx.has_threads;
                     if !self.is_open(&window)
-                        || self.is_latched(latches, write.at, write.loc, Some(r as usize))
+                        || !threads
+                            && self.is_latched(latches, write.at, write.loc, Some(r as usize))
+                        || crowded(&window, out.len())
                     {
                         continue;
                     }
@@ -180,6 +194,9 @@ impl Interp<'_, '_, '_> {
     ) -> Option<Window> {
         let (read, write) = (&self.events[r], &self.events[w]);
         if r == w || (read.call.is_some() && read.call == write.call) {
+            return None;
+        }
+        if self.is_done_by_both(read, write) {
             return None;
         }
         if self.guarded
@@ -211,6 +228,8 @@ impl Interp<'_, '_, '_> {
             && write.loc.kind == ResourceKind::File
             && (keyed || read.loc.key == write.loc.key);
         let snapshot = self.is_snapshot(read, write, data);
+        let chosen = keyed && self.chose_another(r as u32, write);
+        let taken = !tested && self.taken_by(w).iter().any(|t| t.0 as usize == r);
         if temp {
             let near = read.call.is_none() || write.call.is_none();
             if write.mode != Mode::Replace || write.act != Act::Delete || !near {
@@ -233,12 +252,16 @@ impl Interp<'_, '_, '_> {
                 return None;
             }
             // Only the choice of the place depends on it: a listing, then a name made from it.
-            if keyed && !data && checked.is_empty() && !path_check {
+            if keyed && !data && checked.is_empty() && !path_check && !chosen {
                 let controls = write.ctrl.events().any(|(e, _)| e as usize == r);
                 if !controls && read.act != Act::List && !self.claims(read, write) {
                     return None;
                 }
             }
+        }
+        let looked = read.loc.kind == ResourceKind::File && !temp && !data;
+        if looked && self.looks_after(read, write) {
+            return None;
         }
         let fresh_memory = read.loc.kind == ResourceKind::Memory;
         if (!data || fresh_memory) && self.looks_again(read, w, data) {
@@ -298,6 +321,7 @@ impl Interp<'_, '_, '_> {
             closed_by: None,
             partial: read.lock.clone().or_else(|| write.lock.clone()),
             other_writes: walk.other_writes,
+            opens: walk.opens,
             duck: read.duck || write.duck,
             path: None,
             label: self.label(write.at.block),
@@ -310,7 +334,12 @@ impl Interp<'_, '_, '_> {
                 && !checked.is_empty()
                 && checked.iter().all(|c| self.cx.words.asides.contains(c)),
             served: self.is_given_back(r),
-            positive: self.polarity(r, write),
+            positive: if chosen {
+                Some(false)
+            } else {
+                self.polarity(r, write)
+            },
+            taken,
             id: sym::through(read.site, write.site),
         };
         for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
@@ -434,6 +463,11 @@ impl Interp<'_, '_, '_> {
             out.push(Rc::new(window));
         }
     }
+}
+
+/// What is atomic by accident leaves room for what is open.
+pub(crate) fn crowded(window: &Window, others: usize) -> bool {
+    others >= MAX_WINDOWS / 2 && !window.in_process && !window.cross_process
 }
 
 /// The same pair of accesses, by several ways through the callees, is one

@@ -110,9 +110,12 @@ pub struct Arg {
     pub value: Var,
     /// `...xs` / `*xs`
     pub spread: bool,
-    /// `name=value` in languages that have it.
+    /// `name=value` in languages that have it; of `**value` it is [`KEYWORDS`].
     pub name: Option<Name>,
 }
+
+/// The name of an argument whose fields are arguments by name.
+pub const KEYWORDS: &str = "**";
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Key {

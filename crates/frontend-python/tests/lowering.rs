@@ -179,7 +179,7 @@ fn keyword_arguments_keep_their_names() {
         .iter()
         .map(|a| a.name.map(|n| module.names.text(n)))
         .collect();
-    assert_eq!(names, [None, Some("mode"), None]);
+    assert_eq!(names, [None, Some("mode"), Some("**")]);
     assert!(args[2].spread);
 }
 

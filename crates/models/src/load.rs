@@ -99,6 +99,8 @@ struct ModuleTable {
     classes: Table<ClassEntryModel>,
     marked: Table<MarkedEntryModel>,
     holders: FxHashSet<Arc<str>>,
+    records: FxHashSet<Arc<str>>,
+    conflicts: FxHashSet<Arc<str>>,
     aliases: FxHashMap<Arc<str>, TypeName>,
     /// Every name above, and everything that such a name is below of.
     paths: FxHashSet<Arc<str>>,
@@ -123,6 +125,8 @@ pub struct Models {
     libraries: Vec<Arc<Library>>,
     modules: FxHashMap<Arc<str>, ModuleTable>,
     methods: Table<CallModel>,
+    /// Fields that make a class a table.
+    record_fields: FxHashSet<Arc<str>>,
     ducks: Table<EntryModel>,
     chains: Vec<ChainModelRef>,
     any_classes: Vec<ClassEntryModelRef>,
@@ -274,6 +278,25 @@ impl Models {
             .is_some_and(|table| table.holders.contains(plain_path(path)))
     }
 
+    /// Are subclasses of this class tables?
+    pub fn is_record(&self, module: &str, path: &str) -> bool {
+        self.modules
+            .get(module)
+            .is_some_and(|table| table.records.contains(plain_path(path)))
+    }
+
+    /// Is a class with this field a table?
+    pub fn is_record_field(&self, name: &str) -> bool {
+        self.record_fields.contains(name)
+    }
+
+    /// Does this error say that a row is there already?
+    pub fn is_conflict(&self, module: &str, path: &str) -> bool {
+        self.modules
+            .get(module)
+            .is_some_and(|table| table.conflicts.contains(plain_path(path)))
+    }
+
     /// Builder chains. The first that matches is meant; longer ones stand first.
     pub fn chains(&self) -> &[ChainModelRef] {
         &self.chains
@@ -402,6 +425,12 @@ impl Models {
             for name in &source.holders {
                 table.holders.insert(prefixed(prefix, name).into());
             }
+            for name in &source.records {
+                table.records.insert(prefixed(prefix, name).into());
+            }
+            for name in &source.conflicts {
+                table.conflicts.insert(prefixed(prefix, name).into());
+            }
             for (name, ty) in &source.aliases {
                 let path = prefixed(prefix, name);
                 table.note(&path);
@@ -434,6 +463,9 @@ impl Models {
         }
         let any = classes.iter().filter(|m| m.names.iter().any(|n| n == "*"));
         self.any_classes.extend(any.cloned());
+        for name in source.records.iter().filter_map(|n| n.strip_prefix('.')) {
+            self.record_fields.insert(name.into());
+        }
         for model in &source.chain {
             self.chains.push(plain_ref(&id, model));
         }

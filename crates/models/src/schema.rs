@@ -99,6 +99,13 @@ pub struct Library {
     /// a `Mutex<Store>` has the methods and fields of `Store`.
     #[serde(default)]
     pub holders: Vec<String>,
+    /// Classes whose subclasses are tables: an object of one is a row. With a dot before it,
+    /// a field that makes its class one: `.__tablename__`.
+    #[serde(default)]
+    pub records: Vec<String>,
+    /// Errors that say that a row is there already: who catches one has seen to the second insert.
+    #[serde(default)]
+    pub conflicts: Vec<String>,
     /// How handlers are run, by the version that the project asks for.
     #[serde(default)]
     pub runs: Vec<RunsModel>,
@@ -167,6 +174,9 @@ pub struct CallModel {
     /// table or collection. So `delete` can mean a row where `findById` stands beside it.
     #[serde(default)]
     pub known_table: bool,
+    /// Only where nothing in the syntax undoes it by itself: `cm.__enter__()`, not `with cm`.
+    #[serde(default)]
+    pub by_hand: bool,
 }
 
 /// What a call does to a resource.
@@ -228,6 +238,10 @@ pub struct Effect {
     /// With `do = "sql"`: so do transactions that the text begins.
     #[serde(default)]
     pub serializable: bool,
+    /// With `do = "sql"`: a statement that writes begins a transaction, which
+    /// lasts until it is committed or rolled back.
+    #[serde(default)]
+    pub begins: bool,
     /// The lock, or the entry that is written, ends by itself after a time,
     /// whether or not the holder is done.
     #[serde(default)]
@@ -297,6 +311,9 @@ pub enum Do {
     Join,
     /// Changes what stands at `key` in memory, and nothing in it keeps threads apart.
     Change,
+    /// A message of a client comes in, one after the other. What is called with it is a
+    /// handler, if the code knows the word in `key`: `'tools/call'`.
+    Receive,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize, JsonSchema)]
@@ -323,6 +340,9 @@ pub enum Mode {
     Replace,
     /// Inserts or updates in one statement.
     Upsert,
+    /// The library reads, changes and writes back, and keeps its callers in one process
+    /// apart, but not processes: an embedded store that one process may have open.
+    Rewrite,
 }
 
 #[derive(
@@ -360,7 +380,7 @@ pub enum LockScope {
 #[serde(transparent)]
 pub struct Place(pub String);
 
-/// A test on a value at the call. Of `is`, `contains` and `present`, those given must all hold.
+/// A test on a value at the call. Of `is`, `contains`, `present` and `record`, those given must all hold.
 /// A value that is not known fails `is` and `contains`, and so passes them with `not`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -376,6 +396,9 @@ pub struct When {
     /// is passed, a field that the object has. A field of a value that is not known counts as absent.
     #[serde(default)]
     pub present: Option<bool>,
+    /// The value is an object of one of the `records`, made here.
+    #[serde(default)]
+    pub record: bool,
     /// The test must fail.
     #[serde(default)]
     pub not: bool,
@@ -473,6 +496,9 @@ pub struct ChainModel {
     /// Effects; places are `step.arg0`, e.g. `from.arg0`, `where.arg0`; `start` is
     /// the receiver of the first named step.
     pub effects: Vec<Effect>,
+    /// The chain only builds a statement. It is run where it is the first argument of a call.
+    #[serde(default)]
+    pub built: bool,
     /// Steps that, if present, narrow the statement, beside `filter`: by a predicate, an
     /// object, or a column's name and a value (`eq("id", id)`, `andWhere({ … })`).
     #[serde(default)]

@@ -64,7 +64,8 @@ pub fn models_or_duck(
             ..
         } => {
             let rules = cx.library.methods(*name, &mut cx.entities, &mut cx.names);
-            rules.iter().map(Rc::clone).collect()
+            // Whether a scope is round the call is not known here.
+            rules.iter().filter(|r| !r.by_hand).map(Rc::clone).collect()
         }
         _ => known,
     }

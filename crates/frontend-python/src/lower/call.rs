@@ -2,7 +2,7 @@
 
 use ruff_python_ast::{self as ast, Expr};
 use toctou_core::Span;
-use toctou_core::ir::{Arg, BinOp, CallKind, Callee, Key, Op, Var};
+use toctou_core::ir::{Arg, BinOp, CallKind, Callee, KEYWORDS, Key, Op, Var};
 
 use super::{Lower, at};
 
@@ -67,14 +67,11 @@ impl<'a> Lower<'a> {
             });
         }
         for keyword in &arguments.keywords {
-            let name = keyword
-                .arg
-                .as_ref()
-                .map(|name| self.names.intern(name.as_str()));
+            let name = keyword.arg.as_ref().map_or(KEYWORDS, |name| name.as_str());
             args.push(Arg {
                 value: self.expr(&keyword.value),
-                spread: name.is_none(),
-                name,
+                spread: keyword.arg.is_none(),
+                name: Some(self.names.intern(name)),
             });
         }
         args

@@ -8,7 +8,7 @@
 
 use ruff_python_ast::{self as ast, ExceptHandler, Expr, Stmt};
 use toctou_core::Span;
-use toctou_core::ir::{BlockId, Op, Term, Var, VarInfo, VarKind};
+use toctou_core::ir::{BinOp, BlockId, Op, Term, Var, VarInfo, VarKind};
 
 use super::{Lower, MAX_DEPTH, at};
 
@@ -259,6 +259,10 @@ impl<'a> Lower<'a> {
             Span::new(first.start, first.start),
             Op::Catch { dst: exception },
         );
+        for handler in &s.handlers {
+            let ExceptHandler::ExceptHandler(handler) = handler;
+            self.is_caught(exception, handler.type_.as_deref());
+        }
         let bodies: Vec<BlockId> = s.handlers.iter().map(|_| self.block()).collect();
         let all = s.handlers.iter().any(|h| {
             let ExceptHandler::ExceptHandler(h) = h;
@@ -295,6 +299,22 @@ impl<'a> Lower<'a> {
             self.goto(span, after);
         }
         self.start(after);
+    }
+
+    /// `except T:` asks what the exception is. Which way that goes nobody knows.
+    fn is_caught(&mut self, exception: Var, of: Option<&'a Expr>) {
+        let Some(of) = of else { return };
+        let right = self.expr(of);
+        let dst = self.temp();
+        self.emit(
+            at(of),
+            Op::Binary {
+                dst,
+                op: BinOp::Test,
+                left: exception,
+                right,
+            },
+        );
     }
 
     /// `with a as x, b as y:`

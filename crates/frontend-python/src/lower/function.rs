@@ -175,7 +175,7 @@ impl<'a> Lower<'a> {
         id
     }
 
-    /// Registers of the parameters: those that can be named, then `**rest`, then `*rest`.
+    /// Registers of the parameters: by position, then `*rest`, those by name only, `**rest`.
     fn parameters(&mut self, parts: &Parts<'a>) -> Vec<Var> {
         let Some(list) = parts.params else {
             return Vec::new();
@@ -184,15 +184,15 @@ impl<'a> Lower<'a> {
             .posonlyargs
             .iter()
             .chain(&list.args)
-            .chain(&list.kwonlyargs)
             .map(|p| &p.parameter)
             .collect();
         if parts.has_self && !(list.posonlyargs.is_empty() && list.args.is_empty()) {
             let this = all.remove(0);
             self.f.this = Some(this.name.as_str());
         }
-        all.extend(list.kwarg.as_deref());
         all.extend(list.vararg.as_deref());
+        all.extend(list.kwonlyargs.iter().map(|p| &p.parameter));
+        all.extend(list.kwarg.as_deref());
         let raw: Vec<Var> = all.iter().map(|p| self.raw_parameter(p)).collect();
         for param in list.iter_non_variadic_params() {
             let position = all.iter().position(|p| p.range == param.parameter.range);

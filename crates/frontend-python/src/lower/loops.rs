@@ -72,7 +72,7 @@ impl<'a> Lower<'a> {
     /// What is gone through. An open file is read by that.
     pub(super) fn iterated(&mut self, iter: &'a Expr, is_async: bool) -> Var {
         let of = self.expr(iter);
-        if !matches!(iter, Expr::Name(_)) {
+        if !matches!(iter, Expr::Name(_) | Expr::Attribute(_)) {
             return of;
         }
         let name = if is_async { "__aiter__" } else { "__iter__" };

@@ -51,12 +51,20 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/python/mcp.toml"),
     ),
     (
+        "python/office.toml",
+        include_str!("../../libraries/python/office.toml"),
+    ),
+    (
         "python/os-path.toml",
         include_str!("../../libraries/python/os-path.toml"),
     ),
     (
         "python/os.toml",
         include_str!("../../libraries/python/os.toml"),
+    ),
+    (
+        "python/pandas.toml",
+        include_str!("../../libraries/python/pandas.toml"),
     ),
     (
         "python/pathlib.toml",
@@ -87,8 +95,16 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/python/sqlite.toml"),
     ),
     (
+        "python/stdin.toml",
+        include_str!("../../libraries/python/stdin.toml"),
+    ),
+    (
         "python/tasks.toml",
         include_str!("../../libraries/python/tasks.toml"),
+    ),
+    (
+        "python/typing.toml",
+        include_str!("../../libraries/python/typing.toml"),
     ),
     (
         "python/web.toml",

@@ -201,11 +201,12 @@ fn place(place: &Place) -> Checked {
 fn whens(list: &[When]) -> Checked {
     for when in list {
         place(&when.place)?;
-        if when.is.is_empty() && when.contains.is_empty() && when.present.is_none() {
+        let tests_value = !when.is.is_empty() || !when.contains.is_empty();
+        if !tests_value && when.present.is_none() && !when.record {
             return Err(problem(
                 &when.place.0,
                 format!(
-                    "this `when` on `{}` tests nothing: add `is`, `contains` or `present`",
+                    "this `when` on `{}` tests nothing: add `is`, `contains`, `present` or `record`",
                     when.place.0
                 ),
             ));

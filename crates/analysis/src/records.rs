@@ -1,0 +1,155 @@
+//! Rows as objects: classes that are tables, statements that are built in one
+//! place and run in another, objects that are written back when they are changed.
+
+use std::rc::Rc;
+
+use toctou_core::Name;
+use toctou_core::finding::ResourceKind;
+use toctou_core::ir::ClassId;
+
+use crate::calls::CallView;
+use crate::context::Context;
+use crate::effect::{Act, Deps, Loc, Row};
+use crate::interp::Interp;
+use crate::linkage::TypeTarget;
+use crate::sym::{CalleeSym, NewOf, Sym, SymKind};
+
+impl Context<'_, '_> {
+    /// Is the class a table, by what it extends or by a field that says so?
+    pub(crate) fn is_record(&self, class: ClassId) -> bool {
+        let mut at = class;
+        for _ in 0..16 {
+            let fields = &self.program.classes[at.0 as usize].fields;
+            let marked =
+                |f: &toctou_core::ir::Field| self.library.is_record_field(f.name, &self.names);
+            if fields.iter().any(marked) {
+                return true;
+            }
+            match self.linkage.superclass(at) {
+                Some(TypeTarget::Class(next)) => at = next,
+                Some(TypeTarget::Ext(e)) => {
+                    return self.library.is_record(e, &self.entities, &self.names);
+                }
+                None => return false,
+            }
+        }
+        false
+    }
+}
+
+impl Interp<'_, '_, '_> {
+    /// The class of a record that is made here, or that is itself meant.
+    pub(crate) fn record_class(&self, sym: Sym) -> Option<ClassId> {
+        let class = match self.cx.syms.kind(sym) {
+            SymKind::Class(class) | SymKind::New(_, NewOf::Class(class)) => *class,
+            _ => return None,
+        };
+        self.cx.is_record(class).then_some(class)
+    }
+
+    /// A table by its class, whether that, one of its columns or an object of it is given.
+    pub(crate) fn table_of(&mut self, sym: Sym) -> Sym {
+        let class = match *self.cx.syms.kind(sym) {
+            SymKind::Field(base, _) => self.record_class(base),
+            _ => self.record_class(sym),
+        };
+        match class {
+            Some(class) => self.cx.syms.make(SymKind::Class(class)),
+            None => sym,
+        }
+    }
+
+    /// A call that is given a statement to run: `session.execute(select(Task))`.
+    pub(crate) fn built_call(&mut self, view: &CallView<'_>, fallback: Sym) -> Option<Sym> {
+        let given = *view.args.first()?;
+        let mut statements = vec![given];
+        statements.extend(self.alternatives.get(&given).into_iter().flatten());
+        for statement in statements {
+            let Some((steps, start)) = self.chain_steps(statement) else {
+                continue;
+            };
+            let Some(rule) = self.chain_rule(&steps, true) else {
+                continue;
+            };
+            if rule.steps.first() != Some(&steps[0].0) || !self.begins_in_library(steps[0].1) {
+                continue;
+            }
+            if let Some(read) = self.run_chain(&rule, &steps, start, view.dst) {
+                self.add_deps(fallback, &Deps::event(read));
+            }
+            return Some(fallback);
+        }
+        None
+    }
+
+    /// Is it a function of a library that is called?
+    fn begins_in_library(&self, call: Sym) -> bool {
+        let SymKind::Call(call) = self.cx.syms.kind(call) else {
+            return false;
+        };
+        let of = match call.callee {
+            CalleeSym::Value(v) => Some(v),
+            CalleeSym::Method(_) => call.recv,
+            CalleeSym::Func(_) => None,
+        };
+        of.is_some_and(|s| matches!(self.cx.syms.kind(s), SymKind::Ext(_)))
+    }
+
+    /// A column of a row that was read here is set: the session writes it back.
+    pub(crate) fn record_write(&mut self, object: Sym, column: Name, value: Sym) {
+        let of_object = self.deps_of(object);
+        let read = of_object.iter().find_map(|d| match d.source {
+            crate::effect::Source::Event(e) if !d.implicit && d.attr.is_none() => {
+                let event = &self.events[e as usize];
+                let record = event.row.as_ref().is_some_and(|r| r.record);
+                (event.call.is_none() && event.act == Act::Read && record).then_some(event.loc)
+            }
+            _ => None,
+        });
+        let Some(read) = read else { return };
+        let id = self.cx.names.intern("id");
+        let row = Row {
+            columns: vec![column],
+            conditions: vec![(id, of_object.clone())],
+            record: true,
+            ..Row::default()
+        };
+        let mut event = self.event(
+            Act::Write,
+            Loc {
+                kind: ResourceKind::Row,
+                entry: None,
+                ..read
+            },
+        );
+        self.note_updated(read.key, &[column]);
+        event.data = self.deps_of(value);
+        event.constant = self.is_constant(value);
+        event.key_deps = of_object;
+        event.row = Some(Rc::new(row));
+        self.push(event);
+    }
+
+    /// Who catches the error that a second insert ends in has seen to it.
+    pub(crate) fn note_conflicts(&mut self) {
+        let inserts = |row: &Option<Rc<Row>>| row.as_ref().is_some_and(|r| r.insert);
+        if !self.events.iter().any(|e| inserts(&e.row)) {
+            return;
+        }
+        let cx = &*self.cx;
+        let caught = self.vals.iter().any(|v| match cx.syms.kind(*v) {
+            SymKind::Ext(e) => cx.library.is_conflict(*e, &cx.entities, &cx.names),
+            _ => false,
+        });
+        if !caught {
+            return;
+        }
+        for event in &mut self.events {
+            if event.call.is_none()
+                && let Some(row) = event.row.as_mut().filter(|r| r.insert)
+            {
+                Rc::make_mut(row).unique = true;
+            }
+        }
+    }
+}

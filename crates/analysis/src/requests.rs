@@ -1,0 +1,147 @@
+//! Servers without an SDK: a loop takes messages from standard input, one after
+//! the other, and what it calls with one is a handler.
+
+use toctou_core::Name;
+use toctou_core::finding::{EntryKind, ResourceKind};
+use toctou_core::ir::{FuncId, Function, Key, Literal, Op};
+
+use crate::calls::CallView;
+use crate::context::{Context, FoundEntry};
+use crate::effect::Act;
+use crate::interp::Interp;
+use crate::order;
+use crate::sym::SymKind;
+
+/// Something is called with a message of a client.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub entry: FoundEntry,
+    /// The code must know this word, or it serves something else.
+    pub word: Name,
+}
+
+const MAX_REQUESTS: usize = 256;
+
+impl Interp<'_, '_, '_> {
+    /// Do the arguments of a call come from a client's message?
+    pub(crate) fn note_request(&mut self, funcs: &[FuncId], view: &CallView<'_>) {
+        if !self.receives || !self.last_round || self.cx.requests.len() >= MAX_REQUESTS {
+            return;
+        }
+        let given = view.args.iter().chain(view.named.iter().map(|n| &n.2));
+        let word = given
+            .flat_map(|s| self.deps_of(*s).events().collect::<Vec<_>>())
+            .find_map(|(e, _)| {
+                let event = &self.events[e as usize];
+                let received = event.act == Act::Read && event.loc.kind == ResourceKind::External;
+                match self.cx.syms.kind(event.loc.key) {
+                    SymKind::Str(word) if received => Some(*word),
+                    _ => None,
+                }
+            });
+        let Some(word) = word else { return };
+        for &handler in funcs {
+            let entry = FoundEntry {
+                kind: EntryKind::Tool,
+                name: None,
+                handler,
+                func: self.id,
+                span: self.span,
+                dispatches: true,
+                thread: None,
+                serial: self.is_waited_for(handler, view),
+            };
+            let same = |r: &Request| r.entry.handler == handler && r.entry.func == self.id;
+            if !self.cx.requests.iter().any(same) {
+                self.cx.requests.push(Request { entry, word });
+            }
+        }
+    }
+
+    /// Does the next message wait until this one is done?
+    fn is_waited_for(&self, handler: FuncId, view: &CallView<'_>) -> bool {
+        let mut insts = self.function.blocks.iter().flat_map(|b| &b.insts);
+        !self.cx.program.function(handler).is_async
+            || insts.any(|i| matches!(i.op, Op::Await { src, .. } if src == view.dst))
+    }
+}
+
+impl Interp<'_, '_, '_> {
+    /// What is called out of a table without a lock is a handler of its own.
+    pub(crate) fn note_tables(&mut self) {
+        if !self.acquires.is_empty() {
+            return;
+        }
+        for (_, funcs) in std::mem::take(&mut self.dispatched) {
+            let known = |t: &(FuncId, Vec<FuncId>)| t.0 == self.id && t.1 == funcs;
+            if !self.cx.tables.iter().any(known) {
+                self.cx.tables.push((self.id, funcs));
+            }
+        }
+    }
+}
+
+/// Of a handler that serves all tools out of a table, each of those by itself.
+pub(crate) fn table_entries(
+    cx: &Context<'_, '_>,
+    roots: &[FoundEntry],
+    edges: &[Vec<u32>],
+) -> Vec<FoundEntry> {
+    let mut out: Vec<FoundEntry> = Vec::new();
+    for root in roots.iter().filter(|r| r.dispatches) {
+        let near = |f: FuncId| f == root.handler || edges[root.handler.0 as usize].contains(&f.0);
+        for (_, funcs) in cx.tables.iter().filter(|t| near(t.0)) {
+            for &handler in funcs {
+                let new = !out
+                    .iter()
+                    .any(|e| e.handler == handler && e.func == root.func);
+                if new && handler != root.handler {
+                    out.push(FoundEntry {
+                        name: Some(cx.program.qualified_name(handler)),
+                        handler,
+                        dispatches: false,
+                        ..root.clone()
+                    });
+                }
+            }
+        }
+    }
+    out
+}
+
+/// The handlers among what was called with a message: those that know the word
+/// themselves or by what they call; if none does, those whose module knows it.
+pub(crate) fn handlers(cx: &Context<'_, '_>, edges: &[Vec<u32>]) -> Vec<FoundEntry> {
+    let knows = |word: Name, f: usize| mentions(&cx.program.functions[f], word);
+    let mut sure = Vec::new();
+    let mut near = Vec::new();
+    for r in &cx.requests {
+        let below = order::reachable(edges, [r.entry.handler]);
+        let by_itself = (0..below.len()).any(|f| below[f] && knows(r.word, f));
+        let module = cx.program.function_module[r.entry.handler.0 as usize];
+        let of_module = |f: &usize| cx.program.function_module[*f] == module;
+        if by_itself {
+            sure.push(r.entry.clone());
+        } else if (0..below.len()).filter(of_module).any(|f| knows(r.word, f)) {
+            near.push(r.entry.clone());
+        }
+    }
+    if sure.is_empty() { near } else { sure }
+}
+
+fn mentions(function: &Function, word: Name) -> bool {
+    function
+        .blocks
+        .iter()
+        .flat_map(|b| &b.insts)
+        .any(|inst| match &inst.op {
+            Op::Const {
+                value: Literal::Str(text),
+                ..
+            } => *text == word,
+            Op::Object { fields, .. } => fields
+                .iter()
+                .any(|(key, _)| matches!(key, Key::Name(name) if *name == word)),
+            _ => false,
+        })
+}
