@@ -42,6 +42,13 @@ fn bench(
     });
 }
 
+/// In memory, as the runtime directory of a user is.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
+}
+
 fn exclusive() -> LockRequest {
     LockRequest::new().exclusive("invoice:17")
 }
@@ -53,6 +60,13 @@ fn memory_exclusive(bencher: Bencher<'_, '_>) {
 
 #[divan::bench(sample_size = 500)]
 fn host_exclusive(bencher: Bencher<'_, '_>) {
+    let folder = folder();
+    let host = Host::open(HostOptions::in_directory(folder.path())).unwrap();
+    bench(bencher, &runtime(), &host, &exclusive());
+}
+
+#[divan::bench(sample_size = 500)]
+fn host_exclusive_on_disk(bencher: Bencher<'_, '_>) {
     let folder = tempfile::tempdir().unwrap();
     let host = Host::open(HostOptions::in_directory(folder.path())).unwrap();
     bench(bencher, &runtime(), &host, &exclusive());
@@ -60,7 +74,7 @@ fn host_exclusive(bencher: Bencher<'_, '_>) {
 
 #[divan::bench(sample_size = 500)]
 fn host_shared(bencher: Bencher<'_, '_>) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let host = Host::open(HostOptions::in_directory(folder.path())).unwrap();
     bench(
         bencher,
@@ -72,7 +86,7 @@ fn host_shared(bencher: Bencher<'_, '_>) {
 
 #[divan::bench(sample_size = 500)]
 fn host_three_keys(bencher: Bencher<'_, '_>) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let host = Host::open(HostOptions::in_directory(folder.path())).unwrap();
     let request = exclusive().shared("customer:4").shared("server");
     bench(bencher, &runtime(), &host, &request);

@@ -198,13 +198,13 @@ pub struct LockGuard {
     fence: Fence,
     held: Box<dyn Release>,
     lost: Option<watch::Receiver<bool>>,
-    what: String,
+    request: LockRequest,
 }
 
 impl LockGuard {
     pub(crate) fn new(
         fence: Fence,
-        what: String,
+        request: LockRequest,
         held: Box<dyn Release>,
         lost: Option<watch::Receiver<bool>>,
     ) -> Self {
@@ -212,7 +212,7 @@ impl LockGuard {
             fence,
             held,
             lost,
-            what,
+            request,
         }
     }
 
@@ -241,7 +241,9 @@ impl LockGuard {
         let lost = self.is_lost();
         let released = self.held.release().await;
         if lost {
-            Err(Error::Lost { what: self.what })
+            Err(Error::Lost {
+                what: self.request.what(),
+            })
         } else {
             released
         }
@@ -251,7 +253,7 @@ impl LockGuard {
 impl fmt::Debug for LockGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockGuard")
-            .field("what", &self.what)
+            .field("keys", &self.request.keys)
             .field("fence", &self.fence)
             .finish()
     }

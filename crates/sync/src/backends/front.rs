@@ -93,7 +93,7 @@ impl<R: Remote> Front<R> {
         };
         Ok(LockGuard::new(
             fence,
-            request.what(),
+            request,
             Box::new(Both { outside, local }),
             lost,
         ))

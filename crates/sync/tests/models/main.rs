@@ -175,6 +175,7 @@ fn two_keys_and_one_between() {
 
 #[test]
 fn a_waiter_that_goes_away() {
+    locking(3, &[&[("a", Exclusive)], &[("a", Exclusive)]], 1);
     locking(
         2,
         &[&[("a", Exclusive)], &[("a", Exclusive)], &[("a", Shared)]],
@@ -191,8 +192,8 @@ fn a_waiter_that_goes_away() {
     );
 }
 
-fn permits(limit: u32, callers: usize, cancelled: usize) {
-    check(2, move || {
+fn permits(preemptions: usize, limit: u32, callers: usize, cancelled: usize) {
+    check(preemptions, move || {
         let permits = Arc::new(Permits::default());
         let running = Arc::new(AtomicUsize::new(0));
         let threads: Vec<_> = (0..callers)
@@ -222,11 +223,12 @@ fn permits(limit: u32, callers: usize, cancelled: usize) {
 
 #[test]
 fn never_above_the_limit() {
-    permits(1, 3, 0);
-    permits(2, 3, 0);
+    permits(2, 1, 3, 0);
+    permits(2, 2, 3, 0);
 }
 
 #[test]
 fn a_caller_that_goes_away() {
-    permits(1, 3, 1);
+    permits(3, 1, 2, 1);
+    permits(2, 1, 3, 1);
 }

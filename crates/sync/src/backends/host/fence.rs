@@ -3,21 +3,21 @@
 //! The number is the length of a file. To append a byte is atomic and says where it landed, so that there is nothing to
 //! read and write back, and a process that is stopped in the middle is in nobody's way.
 //!
-//! The file begins with a number to add, the time in microseconds at which it was made: when the directory is lost (it is
-//! usually in memory, and gone after a reboot), numbers go on above the old ones. The part that was counted is given back
-//! to the file system from time to time.
+//! The file begins with a number to add, the time in microseconds at which it was made, and with the start of the machine
+//! that it was made in. After another start it is made anew, because a power cut may have taken back its last bytes; its
+//! numbers go on above the old ones. The part that was counted is given back to the file system from time to time.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::Fence;
 use crate::local::shim::lock;
+use crate::{Fence, key};
 
-const HEADER: u64 = 8;
+const HEADER: u64 = 16;
 /// So many bytes are kept at least, and the first page always.
 const PAGE: u64 = 4096;
 /// How many acquisitions lie between two times of giving back.
@@ -39,27 +39,36 @@ struct Counted {
 }
 
 impl FenceFile {
-    /// Only one process at a time is in here.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        if !fs::exists(path)? {
+    /// Only one process at a time is in here. `boot` names the start of the machine.
+    pub fn open(path: &Path, boot: &str) -> io::Result<Self> {
+        let boot = u64::from_le_bytes(
+            key::digest(boot.as_bytes())
+                .first_chunk()
+                .copied()
+                .unwrap_or_default(),
+        );
+        let old = Header::read(path)?;
+        if old.as_ref().is_none_or(|old| old.boot != boot) {
             let now = SystemTime::now()
                 .duration_since(SystemTime::UNIX_EPOCH)
                 .unwrap_or_default();
-            let base = u64::try_from(now.as_micros()).unwrap_or(u64::MAX / 2);
+            let now = u64::try_from(now.as_micros()).unwrap_or(u64::MAX / 2);
+            // Should the clock have been set back, then above what is known of the old numbers.
+            let known = old.map_or(0, |old| {
+                old.base.saturating_add(old.length).saturating_add(1 << 20)
+            });
             let fresh = path.with_extension("new");
-            fs::write(&fresh, base.to_le_bytes())?;
+            fs::write(
+                &fresh,
+                [now.max(known).to_le_bytes(), boot.to_le_bytes()].concat(),
+            )?;
             fs::rename(&fresh, path)?;
         }
-        let mut file = File::options()
-            .read(true)
-            .append(true)
-            .mode(0o600)
-            .open(path)?;
-        let mut base = [0; HEADER as usize];
-        file.seek(SeekFrom::Start(0))?;
-        file.read_exact(&mut base)?;
+        let base = Header::read(path)?.map(|header| header.base);
+        let base = base.ok_or(io::ErrorKind::InvalidData)?;
+        let file = File::options().append(true).open(path)?;
         Ok(Self {
-            base: u64::from_le_bytes(base),
+            base,
             file: Mutex::new(Counted {
                 file,
                 look_at: Instant::now(),
@@ -89,5 +98,60 @@ impl FenceFile {
             let _ = rustix::fs::fallocate(file, flags, PAGE, counted - PAGE);
         }
         Ok(Fence::new(self.base.saturating_add(length - HEADER)))
+    }
+}
+
+/// How the file begins.
+struct Header {
+    base: u64,
+    boot: u64,
+    length: u64,
+}
+
+impl Header {
+    /// `None` if there is no file, or none that can be understood.
+    fn read(path: &Path) -> io::Result<Option<Self>> {
+        let mut file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let (mut base, mut boot) = ([0; 8], [0; 8]);
+        if file
+            .read_exact(&mut base)
+            .and_then(|()| file.read_exact(&mut boot))
+            .is_err()
+        {
+            return Ok(None);
+        }
+        let length = file.metadata()?.len();
+        Ok(Some(Self {
+            base: u64::from_le_bytes(base),
+            boot: u64::from_le_bytes(boot),
+            length,
+        }))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_grow_over_a_restart_of_the_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fence");
+        let mut last = Fence::new(0);
+        for boot in ["one", "one", "two", "three"] {
+            let fences = FenceFile::open(&path, boot).unwrap();
+            for _ in 0..70_000 {
+                let next = fences.next().unwrap();
+                assert!(next > last, "{next} after {last}");
+                last = next;
+            }
+        }
+        // What was counted is given back: two pages and the rest since the last time.
+        let blocks = fs::metadata(&path).unwrap().blocks() * 512;
+        assert!(blocks < 64 << 10, "{blocks} bytes on the disk");
     }
 }

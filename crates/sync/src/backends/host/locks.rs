@@ -31,7 +31,7 @@ use crate::{Mode, Result};
 /// Locks of one file are a list in the kernel: several files keep it short.
 const FILES: u64 = 16;
 const MAX_THREADS: usize = 32;
-const STACK: usize = 64 << 10;
+const STACK: usize = 256 << 10;
 
 pub struct LockFiles {
     directory: PathBuf,

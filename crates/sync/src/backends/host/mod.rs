@@ -118,8 +118,9 @@ impl HostRemote {
         // One at a time makes what is not there.
         let opening = open_file(&directory.join("opening"))?;
         opening.lock()?;
-        let store = Store::open(&directory)?;
-        let fence = FenceFile::open(&directory.join("fence"))?;
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+        let fence = FenceFile::open(&directory.join("fence"), &boot)?;
+        let store = Store::open(&directory, boot)?;
         let locks = Arc::new(LockFiles::open(directory.clone())?);
         drop(opening);
         Ok(Self {

@@ -52,9 +52,8 @@ CREATE INDEX IF NOT EXISTS records_over ON records (until);
 
 impl Store {
     /// Only one process at a time is in here.
-    pub fn open(directory: &Path) -> io::Result<Self> {
+    pub fn open(directory: &Path, boot: String) -> io::Result<Self> {
         let owners = Owners::open(&directory.join("owners"))?;
-        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
         let connection = open_database(&directory.join("state.db")).map_err(io::Error::other)?;
         let mut database = Database {
             connection,

@@ -31,10 +31,8 @@ impl Release for PermitRow {
     fn release(mut self: Box<Self>) -> BoxFuture<'static, Result<()>> {
         self.given_back = true;
         let id = self.id;
-        Box::pin(
-            self.store
-                .run(move |database| database.write(|t, _, _| delete_permit(t, id))),
-        )
+        self.store
+            .run(move |database| database.write(|t, _, _| delete_permit(t, id)))
     }
 }
 

@@ -107,7 +107,7 @@ impl Locks for Memory {
         Box::pin(async move {
             let held = local_lock(&self.locks, &request, &Deadline::new(request.wait)).await?;
             let fence = Fence::new(held.number());
-            Ok(LockGuard::new(fence, request.what(), Box::new(held), None))
+            Ok(LockGuard::new(fence, request, Box::new(held), None))
         })
     }
 }

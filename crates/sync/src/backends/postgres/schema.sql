@@ -2,8 +2,6 @@
 -- Steps on one key exclude each other by a lock of the transaction; what follows it sees what others have committed.
 -- A change of this file needs a new name for the table at its end.
 BEGIN;
--- Two who connect at the same time must not both create.
-SELECT pg_advisory_xact_lock(8388337467911498089);
 CREATE SCHEMA IF NOT EXISTS toctou;
 CREATE SEQUENCE IF NOT EXISTS toctou.fences;
 CREATE SEQUENCE IF NOT EXISTS toctou.versions;

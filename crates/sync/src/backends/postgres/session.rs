@@ -1,15 +1,13 @@
 //! Connections: one for everything that does not wait, and a few for what does.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Row};
-
-use std::sync::Arc;
 
 use crate::local::shim::lock;
 use crate::{Error, Result};
@@ -21,6 +19,8 @@ const CONNECT: Duration = Duration::from_secs(3);
 const SILENCE: Duration = Duration::from_secs(10);
 /// After so many requests, rows whose time is over are deleted.
 const SWEEP_EACH: u32 = 4096;
+/// Held by the one that makes the schema.
+const SCHEMA_LOCK: i64 = 8_388_337_467_911_498_089;
 
 pub fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::unavailable("postgres", error)
@@ -63,6 +63,31 @@ impl Session {
     }
 }
 
+impl Session {
+    async fn schema_is_made(&self) -> Result<bool> {
+        let made = self
+            .row("SELECT to_regclass('toctou.version_1') IS NOT NULL", &[])
+            .await?;
+        made.try_get(0).map_err(failed)
+    }
+
+    /// Makes the schema if it is not there. Never a second time: that would lock tables that others use.
+    async fn make_schema(&self) -> Result<()> {
+        if self.schema_is_made().await? {
+            return Ok(());
+        }
+        self.row("SELECT pg_advisory_lock($1)", &[&SCHEMA_LOCK])
+            .await?;
+        if !self.schema_is_made().await? {
+            let schema = include_str!("schema.sql");
+            self.client.batch_execute(schema).await.map_err(failed)?;
+        }
+        self.row("SELECT pg_advisory_unlock($1)", &[&SCHEMA_LOCK])
+            .await
+            .map(|_| ())
+    }
+}
+
 pub struct Sessions {
     config: Config,
     current: tokio::sync::Mutex<Option<Arc<Session>>>,
@@ -92,11 +117,7 @@ impl Sessions {
             until_sweep: AtomicU32::new(SWEEP_EACH),
         };
         let session = sessions.current().await?;
-        session
-            .client
-            .batch_execute(include_str!("schema.sql"))
-            .await
-            .map_err(failed)?;
+        session.make_schema().await?;
         session
             .row("SELECT toctou.sweep($1)", &[&session.owner])
             .await?;

@@ -1,6 +1,7 @@
 //! State on a Redis server: scripts, the server's clock, leases that are prolonged.
 
 mod claims;
+mod records;
 mod server;
 
 use std::fmt;
@@ -11,13 +12,14 @@ use redis::Value;
 use tokio::time::{Instant, sleep};
 
 use self::claims::{Claims, HeldClaim};
+use self::records::{Running, finish};
 use self::server::{Server, failed, milliseconds};
 use super::front::{Front, delegate};
 use super::remote::{Claim, Id, Remote, RemoteBegin};
 use crate::deadline::Deadline;
-use crate::idempotency::{Finish, Outcome};
+use crate::idempotency::Outcome;
 use crate::rate::Microseconds;
-use crate::{BoxFuture, Decision, Error, Fence, Mode, Result, Swap, Version, Versioned, key};
+use crate::{Decision, Error, Fence, Mode, Result, Swap, Version, Versioned, key};
 
 /// How the Redis backend works.
 #[derive(Debug, Clone)]
@@ -306,12 +308,7 @@ impl Remote for RedisRemote {
     ) -> Result<RemoteBegin> {
         let server = &self.server;
         let ticket = claim();
-        let mut running = Running {
-            server: server.clone(),
-            record: name(&key),
-            ticket: ticket.clone(),
-            state: Progress::Asked,
-        };
+        let running = Running::asked(server.clone(), name(&key), ticket.clone());
         let sent = Instant::now();
         let answer: Vec<Vec<u8>> = server
             .call(&server::BEGIN, |call| {
@@ -332,7 +329,7 @@ impl Remote for RedisRemote {
                 .add(&ticket, sent, vec![format!("r:{}", name(&key))], kept);
             return Ok(RemoteBegin::First(Box::new(running)));
         }
-        running.state = Progress::Ended;
+        running.was_not_made();
         match what.as_slice() {
             b"replay" => Ok(RemoteBegin::Replay(answer.next().unwrap_or_default())),
             b"running" => Ok(RemoteBegin::InFlight),
@@ -349,81 +346,5 @@ impl Remote for RedisRemote {
 
     async fn check(&self) -> Result<()> {
         self.server.ping().await
-    }
-}
-
-/// `None` for an outcome that is not known.
-async fn finish(
-    server: &Server,
-    record: &str,
-    ticket: &str,
-    outcome: Option<&Outcome>,
-) -> Result<bool> {
-    server
-        .call(&server::FINISH, |call| {
-            call.arg(&server.prefix).arg(record).arg(ticket);
-            match outcome {
-                Some(Outcome::Done(result)) => call.arg("done").arg(result.as_slice()),
-                Some(Outcome::NotRun) => call.arg("not run").arg(""),
-                None => call.arg("unknown").arg(""),
-            };
-        })
-        .await
-}
-
-/// The record of a call that runs here.
-struct Running {
-    server: Arc<Server>,
-    record: String,
-    ticket: String,
-    state: Progress,
-}
-
-#[derive(PartialEq, Eq)]
-enum Progress {
-    /// The caller does not know yet that it may run: dropped, nothing has happened.
-    Asked,
-    Running,
-    Ended,
-}
-
-impl Finish for Running {
-    fn hand_over(&mut self) {
-        self.state = Progress::Running;
-    }
-
-    fn finish(mut self: Box<Self>, outcome: Outcome) -> BoxFuture<'static, Result<()>> {
-        self.state = Progress::Ended;
-        self.server.claims.remove(&self.ticket);
-        // In a task: it is recorded even if the caller goes away.
-        let runtime = self.server.runtime.clone();
-        let recorded = runtime.spawn(async move {
-            match finish(&self.server, &self.record, &self.ticket, Some(&outcome)).await {
-                Ok(true) => Ok(()),
-                // Somebody settled it, or it was not kept so long.
-                Ok(false) => Err(Error::Lost {
-                    what: "the record".into(),
-                }),
-                Err(error) => Err(error),
-            }
-        });
-        Box::pin(async move { recorded.await.map_err(failed)? })
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.state == Progress::Ended {
-            return;
-        }
-        self.server.claims.remove(&self.ticket);
-        let not_run = self.state == Progress::Asked;
-        let (server, record) = (self.server.clone(), std::mem::take(&mut self.record));
-        let ticket = std::mem::take(&mut self.ticket);
-        // If it does not get there, it is unknown when the lease ends.
-        self.server.runtime.spawn(async move {
-            let outcome = not_run.then_some(Outcome::NotRun);
-            finish(&server, &record, &ticket, outcome.as_ref()).await
-        });
     }
 }
