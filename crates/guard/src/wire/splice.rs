@@ -4,15 +4,25 @@ use serde_json::value::RawValue;
 
 use super::message::fields;
 
-/// `whole` with `part`, which lies in it, replaced.
-pub fn replace(whole: &[u8], part: &RawValue, with: &[u8]) -> Vec<u8> {
-    let Some(at) = offset(whole, part.get()) else {
-        return whole.to_vec();
-    };
-    let mut out = Vec::with_capacity(whole.len() - part.get().len() + with.len());
-    out.extend_from_slice(&whole[..at]);
-    out.extend_from_slice(with);
-    out.extend_from_slice(&whole[at + part.get().len()..]);
+/// `whole` with some parts, which lie in it, replaced.
+pub fn replace(whole: &[u8], parts: &[(&RawValue, &[u8])]) -> Vec<u8> {
+    let mut cuts: Vec<(usize, usize, &[u8])> = parts
+        .iter()
+        .filter_map(|(part, with)| {
+            let at = offset(whole, part.get())?;
+            Some((at, at + part.get().len(), *with))
+        })
+        .collect();
+    cuts.sort_unstable_by_key(|&(at, ..)| at);
+    let grown: usize = cuts.iter().map(|(.., with)| with.len()).sum();
+    let mut out = Vec::with_capacity(whole.len() + grown);
+    let mut from = 0;
+    for (at, end, with) in cuts {
+        out.extend_from_slice(&whole[from..at]);
+        out.extend_from_slice(with);
+        from = end;
+    }
+    out.extend_from_slice(&whole[from..]);
     out
 }
 
@@ -97,7 +107,7 @@ mod tests {
         let Ok(Parsed::One(message)) = parse(text.as_bytes(), &Limits::default()) else {
             panic!("{text}")
         };
-        let out = replace(text.as_bytes(), message.raw_id.expect("an id"), b"7");
+        let out = replace(text.as_bytes(), &[(message.raw_id.expect("an id"), b"7")]);
         assert_eq!(out, text.replacen(r#""a\"b""#, "7", 1).into_bytes());
     }
 }

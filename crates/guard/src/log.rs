@@ -1,0 +1,65 @@
+//! What happened, one JSON object a line, for people and for machines.
+
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use serde_json::{Map, Value};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+impl Level {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+        }
+    }
+}
+
+static LEVEL: AtomicU8 = AtomicU8::new(Level::Warn as u8);
+
+/// Said once, when the guard starts.
+pub fn set_level(level: Level) {
+    LEVEL.store(level as u8, Ordering::Relaxed);
+}
+
+pub fn enabled(level: Level) -> bool {
+    level as u8 <= LEVEL.load(Ordering::Relaxed)
+}
+
+/// Writes a line to standard error. Nobody may be listening; that is no failure.
+pub fn write(level: Level, event: &str, fields: Value) {
+    let mut line = Map::new();
+    line.insert("time".to_owned(), jiff::Timestamp::now().to_string().into());
+    line.insert("level".to_owned(), level.as_str().into());
+    line.insert("event".to_owned(), event.into());
+    if let Value::Object(fields) = fields {
+        line.extend(fields);
+    }
+    let mut text = Value::Object(line).to_string();
+    text.push('\n');
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// `log!(Warn, "server-died", server = name, code = 1)`
+macro_rules! log {
+    ($level:ident, $event:literal $(, $key:ident = $value:expr)* $(,)?) => {
+        if $crate::log::enabled($crate::log::Level::$level) {
+            $crate::log::write(
+                $crate::log::Level::$level,
+                $event,
+                serde_json::json!({ $(stringify!($key): $value),* }),
+            );
+        }
+    };
+}
+pub(crate) use log;

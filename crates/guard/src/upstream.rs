@@ -1,0 +1,5 @@
+//! The servers behind the guard.
+
+mod child;
+
+pub use child::{ChildSpec, Shutdown, StartError, Supervised, supervise};
