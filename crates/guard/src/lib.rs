@@ -6,12 +6,15 @@
 //! several guards exclude each other too.
 
 pub mod admit;
+pub mod check;
 pub mod io;
 pub mod log;
 pub mod metrics;
 pub mod policy;
 pub mod record;
 pub mod refusal;
+pub mod run;
+pub mod servers;
 pub mod session;
 pub mod upstream;
 pub mod wire;

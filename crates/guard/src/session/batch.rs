@@ -28,7 +28,8 @@ impl Gather {
     fn take(&self, message: Option<&[u8]>) {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(message) = message {
-            parts.bytes.push(if parts.bytes.is_empty() { b'[' } else { b',' });
+            let before = if parts.bytes.is_empty() { b'[' } else { b',' };
+            parts.bytes.push(before);
             parts.bytes.extend_from_slice(message);
         }
         parts.open = parts.open.saturating_sub(1);

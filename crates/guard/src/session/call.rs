@@ -299,7 +299,7 @@ impl Session {
     }
 
     pub(super) fn cancelled(self: &Arc<Self>, bytes: &Bytes, id: &Id, raw: &RawValue) {
-        let mut state = self.state();
+        let state = self.state();
         let key = if self.setup.remap {
             state.flights.by_original(id)
         } else {

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use crate::io::{Inlet, Outlet};
 use crate::log::log;
 use crate::session::{Link, Session};
+use crate::upstream::Supervised;
 
 /// How to start a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,35 +109,6 @@ impl ChildSpec {
             inlet: crate::io::inlet(stdout, limit).map_err(failed)?,
             outlet: crate::io::outlet(stdin, BACKLOG).map_err(failed)?,
         })
-    }
-}
-
-/// A server that is kept running for a session.
-pub struct Supervised {
-    stop: watch::Sender<bool>,
-    task: tokio::task::JoinHandle<()>,
-    /// The pipe to the present child, for backpressure.
-    outlet: watch::Receiver<Option<Arc<Outlet>>>,
-}
-
-impl Supervised {
-    /// Waits while the server does not read what it is sent.
-    pub async fn ready(&self) {
-        let outlet = self.outlet.borrow().clone();
-        if let Some(outlet) = outlet {
-            outlet.ready().await;
-        }
-    }
-
-    /// Ends the server and waits until it is reaped.
-    pub async fn stop(self) {
-        let _ = self.stop.send(true);
-        let _ = self.task.await;
-    }
-
-    /// Whether the server's task has come to an end by itself.
-    pub fn is_over(&self) -> bool {
-        self.task.is_finished()
     }
 }
 
