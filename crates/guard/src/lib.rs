@@ -7,6 +7,7 @@
 
 pub mod admit;
 pub mod check;
+pub mod http;
 pub mod io;
 pub mod log;
 pub mod metrics;

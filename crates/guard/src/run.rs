@@ -1,5 +1,6 @@
 //! A guard from its start to its end.
 
+mod listen;
 mod stdio;
 
 use std::io;
@@ -13,6 +14,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use toctou_sync::CloseGate;
 
 use crate::admit::Gatekeeper;
+use crate::http::Listen;
 use crate::io::Outlet;
 use crate::metrics::Metrics;
 use crate::policy::Policy;
@@ -165,8 +167,32 @@ impl Guard {
 pub fn stdio(options: &Options, upstream: &Upstream) -> Result<(), GuardError> {
     runtime()?.block_on(async {
         let guard = Guard::new(options).await?;
+        serve_metrics(&guard, options).await?;
         stdio::serve(&guard, upstream).await
     })
+}
+
+/// Serves HTTP in front of all servers until a signal comes.
+pub fn listen(options: &Options, listen: Listen) -> Result<(), GuardError> {
+    runtime()?.block_on(async {
+        let guard = Guard::new(options).await?;
+        listen::serve(guard, options, listen).await
+    })
+}
+
+/// Opens the address for Prometheus, if there is to be one.
+async fn serve_metrics(guard: &Guard, options: &Options) -> Result<(), GuardError> {
+    if let Some(address) = options.metrics {
+        let listener = bind(address).await?;
+        tokio::spawn(crate::http::serve_metrics(listener, Arc::clone(&guard.keeper.metrics)));
+    }
+    Ok(())
+}
+
+async fn bind(address: SocketAddr) -> Result<tokio::net::TcpListener, GuardError> {
+    tokio::net::TcpListener::bind(address)
+        .await
+        .map_err(|source| GuardError::Listen { address, source })
 }
 
 /// One thread: a guard waits more than it works, and a switch of threads costs

@@ -236,6 +236,11 @@ impl Session {
         }
     }
 
+    /// Whether the server can be written to.
+    pub fn is_up(&self) -> bool {
+        matches!(self.state().link, LinkState::Up(_))
+    }
+
     /// Requests that are not answered yet.
     pub fn in_flight(&self) -> usize {
         let state = self.state();

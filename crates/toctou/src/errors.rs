@@ -65,6 +65,8 @@ pub(crate) enum Error {
         wanted: Option<String>,
         count: usize,
     },
+    #[error("nobody could be let in")]
+    Access { message: String },
     #[error("the servers are not valid")]
     Servers { path: PathBuf, message: String },
     #[error("no policy can be made")]
@@ -131,6 +133,7 @@ impl Error {
             } => vec![format!("there is no server `{name}`")],
             Self::WhichServer { count: 0, .. } => vec!["no server is named".to_owned()],
             Self::WhichServer { count, .. } => vec![format!("{count} servers are named")],
+            Self::Access { message } => vec![message.clone()],
             Self::Servers { path, message } | Self::NotAScan { path, message } => {
                 vec![format!("{}: {message}", path.display())]
             }
@@ -163,6 +166,10 @@ impl Error {
             Self::Guard(error) => error.hint().map(str::to_owned),
             Self::WhichServer { .. } => Some(
                 "give its command (`toctou guard -- node server.js`), or choose one: `--servers mcp.json --server NAME`"
+                    .to_owned(),
+            ),
+            Self::Access { .. } => Some(
+                "listen on 127.0.0.1, or give `--token-file FILE`, with a token of 16 characters or more on a line"
                     .to_owned(),
             ),
             Self::Servers { .. } => Some(

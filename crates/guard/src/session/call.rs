@@ -306,10 +306,26 @@ impl Session {
             Some(id.clone())
         };
         let Some(key) = key else { return };
-        let Some(flight) = state.flights.get(&key) else {
-            drop(state);
-            return if self.setup.remap { () } else { self.to_server(bytes.clone()) };
-        };
+        let known = state.flights.contains(&key);
+        drop(state);
+        if !known {
+            // Answered meanwhile, or never asked: for the server to say.
+            if !self.setup.remap {
+                self.to_server(bytes.clone());
+            }
+            return;
+        }
+        self.cancel(&key, || match &key {
+            Id::Integer(number) if self.setup.remap => {
+                wire::replace(bytes, &[(raw, number.to_string().as_bytes())]).into()
+            }
+            _ => bytes.clone(),
+        });
+    }
+
+    fn cancel(self: &Arc<Self>, key: &Id, message: impl FnOnce() -> Bytes) {
+        let state = self.state();
+        let Some(flight) = state.flights.get(key) else { return };
         let forward = match &flight.stage {
             Stage::Waiting(_) => false,
             Stage::Running(_) => !flight.tool.as_ref().is_some_and(|tool| {
@@ -319,19 +335,26 @@ impl Session {
         };
         drop(state);
         if forward {
-            let message = match &key {
-                Id::Integer(number) if self.setup.remap => {
-                    wire::replace(bytes, &[(raw, number.to_string().as_bytes())]).into()
-                }
-                _ => bytes.clone(),
-            };
-            self.to_server(message);
+            self.to_server(message());
         }
-        self.let_go(&key, forward);
+        self.let_go(key, forward);
+    }
+
+    /// A client without a session has left: its requests are cancelled.
+    pub fn left(self: &Arc<Self>, sink: &Arc<dyn Sink>) {
+        let ids = self.state().flights.ids(|flight| Arc::ptr_eq(&flight.sink, sink));
+        for id in ids {
+            let Id::Integer(number) = id else { continue };
+            let message = format!(
+                "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{number},\"reason\":\"the client left\"}}}}"
+            );
+            self.cancel(&id, || message.into());
+        }
+        self.flush_server();
     }
 
     /// The client no longer waits for a request.
-    pub(super) fn let_go(self: &Arc<Self>, key: &Id, told: bool) {
+    fn let_go(self: &Arc<Self>, key: &Id, told: bool) {
         let mut state = self.state();
         let Some(flight) = state.flights.get_mut(key) else { return };
         let sink = Arc::clone(&flight.sink);

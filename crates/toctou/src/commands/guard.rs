@@ -1,9 +1,11 @@
 //! `toctou guard`: from what was typed to a running guard.
 
 use std::io::Read as _;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use toctou_guard::http::{self, Access, AccessError, Listen, Tokens};
 use toctou_guard::policy::{self, Policy, PolicyError};
 use toctou_guard::run::{self, Options};
 use toctou_guard::servers::{self, Upstream};
@@ -52,8 +54,42 @@ fn guard(args: &GuardRunArgs) -> Result<(), Error> {
         metrics: args.metrics,
         shutdown: Shutdown::default(),
     };
+    if let Some(address) = args.listen {
+        if let Some(name) = &args.target.server {
+            options.servers.retain(|server| *server.name == **name);
+        }
+        if options.servers.is_empty() {
+            return Err(Error::WhichServer {
+                wanted: args.target.server.clone(),
+                count: 0,
+            });
+        }
+        return run::listen(&options, listen(args, address)?).map_err(Error::Guard);
+    }
     let upstream = one_server(&mut options.servers, &args.target)?;
     run::stdio(&options, &upstream).map_err(Error::Guard)
+}
+
+/// For whom to serve HTTP.
+fn listen(args: &GuardRunArgs, address: SocketAddr) -> Result<Listen, Error> {
+    let refused = |error: AccessError| Error::Access {
+        message: error.to_string(),
+    };
+    let tokens = match &args.token_file {
+        None => None,
+        Some(path) => Some(Tokens::parse(&read(path)?).map_err(refused)?),
+    };
+    let tls = match args.tls.as_deref() {
+        Some([certificate, key]) => {
+            Some(http::tls(certificate, key).map_err(|message| Error::Access { message })?)
+        }
+        _ => None,
+    };
+    Ok(Listen {
+        address,
+        access: Access::new(address, tokens, &args.allow_origin, args.allow_anonymous).map_err(refused)?,
+        tls,
+    })
 }
 
 /// Standard input and output are one connection: it leads to one server.
