@@ -16,14 +16,12 @@ const ROUNDS: usize = 200;
 const AT_ONCE: usize = 100;
 
 /// Remembers what it is sent, to answer it later in another order.
-#[derive(Default)]
-struct Backlog {
-    messages: Mutex<Vec<Bytes>>,
-}
+#[derive(Clone, Default)]
+struct Backlog(Arc<Mutex<Vec<Bytes>>>);
 
-impl Link for Arc<Backlog> {
+impl Link for Backlog {
     fn push(&self, message: Bytes) {
-        self.messages.lock().expect("messages").push(message);
+        self.0.lock().expect("messages").push(message);
     }
     fn flush(&self) {}
 }
@@ -64,8 +62,8 @@ fn run(memory: Arc<dyn toctou_sync::Backend>) {
         recorder: None,
         main: nobody,
     });
-    let server = Arc::new(Backlog::default());
-    session.server_up(Arc::new(Arc::clone(&server)));
+    let server = Backlog::default();
+    session.server_up(Arc::new(server.clone()));
     let clients: Vec<Arc<Client>> =
         (0..CLIENTS).map(|number| Arc::new(Client { number, right: AtomicU64::new(0) })).collect();
     let mut seed = 1_u64;
@@ -80,7 +78,7 @@ fn run(memory: Arc<dyn toctou_sync::Backend>) {
                 session.from_client(&message.into(), &origin);
             }
         }
-        let mut messages = std::mem::take(&mut *server.messages.lock().expect("messages"));
+        let mut messages = std::mem::take(&mut *server.0.lock().expect("messages"));
         assert_eq!(messages.len(), CLIENTS * AT_ONCE);
         for at in (1..messages.len()).rev() {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
