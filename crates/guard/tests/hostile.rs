@@ -22,7 +22,7 @@ fn messages_that_are_none() {
         (b"not json", -32700),
         (b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}", -32700),
         (b"[]", -32600),
-        (b"[[]]", -32700),
+        (b"[[]]", -32600),
         (b"{}", -32600),
         (br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
         (br#"{"jsonrpc":"2.0","id":7,"method":"ping","id":8}"#, -32600),

@@ -44,8 +44,16 @@ pub(super) async fn serve(guard: &Guard, upstream: &Upstream) -> Result<(), Guar
         let _ = guard.keeper.gate.close();
         session.close();
     }
+    let answering = async {
+        if told {
+            // Whoever still asks is told, too.
+            read(&session, &mut inlet, &server, &origin).await;
+        }
+        std::future::pending::<()>().await;
+    };
     // At the end of input the client may still read: what it asked for is done.
     tokio::select! {
+        () = answering => {}
         finished = session.idle(guard.grace) => {
             if !finished {
                 log!(Warn, "calls-cut-off", in_flight = session.in_flight(), after_ms = guard.grace.as_millis() as u64);
