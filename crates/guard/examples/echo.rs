@@ -10,7 +10,11 @@ fn main() -> std::io::Result<()> {
     while input.read_line(&mut line)? > 0 {
         if let Some(id) = line.split("\"id\":").nth(1) {
             let end = id.find([',', '}']).unwrap_or(id.len());
-            writeln!(output, "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"content\":[]}}}}", id[..end].trim())?;
+            writeln!(
+                output,
+                "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"content\":[]}}}}",
+                id[..end].trim()
+            )?;
         }
         line.clear();
         // Whatever came together is answered together.

@@ -55,11 +55,20 @@ fn guard() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     if let Some(command) = args.next() {
-        options.servers.push(Upstream::command(&command, &args.collect::<Vec<_>>()));
+        options
+            .servers
+            .push(Upstream::command(&command, &args.collect::<Vec<_>>()));
     }
     if let Some(address) = listen {
         let access = Access::new(address, tokens, &[], false)?;
-        run::listen(&options, Listen { address, access, tls: None })?;
+        run::listen(
+            &options,
+            Listen {
+                address,
+                access,
+                tls: None,
+            },
+        )?;
     } else {
         let server = options.servers.pop().ok_or("no command")?;
         run::stdio(&options, &server)?;

@@ -27,7 +27,9 @@ fn main() {
     for line in std::io::stdin().lock().split(b'\n') {
         let line = line.expect("input");
         server.event_bytes(&[b"line ", line.as_slice()].concat());
-        let Ok(message) = serde_json::from_slice::<Value>(&line) else { continue };
+        let Ok(message) = serde_json::from_slice::<Value>(&line) else {
+            continue;
+        };
         let server = Arc::clone(&server);
         match message["method"].as_str() {
             Some("tools/call") => {
@@ -65,7 +67,11 @@ impl Server {
     }
 
     fn event_bytes(&self, bytes: &[u8]) {
-        let mut file = OpenOptions::new().create(true).append(true).open(&self.events).expect("events");
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.events)
+            .expect("events");
         file.write_all(&[bytes, b"\n"].concat()).expect("events");
     }
 
@@ -75,7 +81,9 @@ impl Server {
     }
 
     fn answer(&self, id: &Value, result: &Value) {
-        self.write(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}"));
+        self.write(&format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}"
+        ));
     }
 
     /// Arguments: `name` for the events, `ms` to sleep or `until` a file to
@@ -85,8 +93,11 @@ impl Server {
         let name = arguments["name"].as_str().unwrap_or("call").to_owned();
         self.event(&format!("begin {name}"));
         if let Some(token) = message["params"]["_meta"].get("progressToken") {
-            self.write(&json!({"jsonrpc": "2.0", "method": "notifications/progress",
-                "params": {"progressToken": token, "progress": 1}}).to_string());
+            self.write(
+                &json!({"jsonrpc": "2.0", "method": "notifications/progress",
+                "params": {"progressToken": token, "progress": 1}})
+                .to_string(),
+            );
         }
         if let Some(path) = arguments["until"].as_str() {
             while !Path::new(path).exists() {
@@ -96,7 +107,10 @@ impl Server {
         std::thread::sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap_or(0)));
         if let Some(path) = arguments["count"].as_str() {
             // The race that all this is about.
-            let count: u64 = std::fs::read_to_string(path).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+            let count: u64 = std::fs::read_to_string(path)
+                .ok()
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(0);
             std::thread::sleep(Duration::from_millis(1));
             std::fs::write(path, (count + 1).to_string()).expect("a counter");
         }
@@ -106,7 +120,9 @@ impl Server {
             Some("crash") => std::process::exit(7),
             Some("silence") => {}
             Some("fail") => self.answer(id, &json!({"content": [], "isError": true})),
-            Some("task") => self.answer(id, &json!({"task": {"taskId": name, "status": "working"}})),
+            Some("task") => {
+                self.answer(id, &json!({"task": {"taskId": name, "status": "working"}}))
+            }
             Some("flood") => {
                 for n in 0..20_000 {
                     self.answer(&json!(1_000_000 + n), &json!({"stray": "x".repeat(200)}));

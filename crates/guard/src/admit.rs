@@ -2,9 +2,11 @@
 //!
 //! [`Gatekeeper::plan`] says what a call needs: keys, limits, a record. It
 //! looks at the policy and the arguments only. [`Gatekeeper::admit`] takes it
-//! all, in one order for everybody (rate, permit, record, locks), or gives
+//! all, in one order for everybody (rate, permit, locks, record), or gives
 //! back a [`Refusal`]. What was taken is a [`Pass`], and is given back when
 //! the pass is dropped.
+
+mod take;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,16 +14,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use toctou_sync::{
-    Backend, Begin, Call, CloseGate, Decision, InFlight, Inside, Limit, LockGuard, LockRequest, Mode, Permit,
-    Quota, Ticket, Wait,
-};
+use toctou_sync::{Backend, CloseGate, Inside, LockGuard, Mode, Permit, Ticket, Wait};
 
 use crate::log::log;
 use crate::metrics::{Metrics, ToolMetrics};
-use crate::policy::{By, KeyFault, OnCancel, Policy, Template, ToolPolicy};
+use crate::policy::{KeyFault, OnCancel, Policy, Template, ToolPolicy};
 use crate::refusal::{Reason, Refusal};
 use crate::wire::has_duplicates;
+use take::Record;
 
 /// Decides for all sessions of one guard.
 #[derive(Debug)]
@@ -93,7 +93,14 @@ pub enum Admitted {
 impl Gatekeeper {
     /// Looks a tool up. `read_only` is what the server says about it, `known`
     /// whether the server has it in its list.
-    pub fn tool(&self, server: &Arc<str>, namespace: &Arc<str>, name: &str, read_only: bool, known: bool) -> Tool {
+    pub fn tool(
+        &self,
+        server: &Arc<str>,
+        namespace: &Arc<str>,
+        name: &str,
+        read_only: bool,
+        known: bool,
+    ) -> Tool {
         let found = self.policy.find(server, name);
         let entry = found.map(|(_, entry)| entry);
         let own = || vec![Template::constant(format!("server:{namespace}"))];
@@ -107,7 +114,11 @@ impl Gatekeeper {
             crate::policy::Mode::Annotated if read_only => Mode::Shared,
             crate::policy::Mode::Annotated => Mode::Exclusive,
         };
-        let class = locks.iter().map(Template::text).collect::<Vec<_>>().join(" ");
+        let class = locks
+            .iter()
+            .map(Template::text)
+            .collect::<Vec<_>>()
+            .join(" ");
         let label: Arc<str> = if known { name.into() } else { "other".into() };
         Tool {
             metrics: self.metrics.tool(server, &label, &class),
@@ -121,7 +132,9 @@ impl Gatekeeper {
             mode,
             locks,
             on_cancel: entry.map_or(OnCancel::Forward, |entry| entry.on_cancel),
-            timeout: entry.and_then(|entry| entry.timeout).or(self.policy.defaults.timeout),
+            timeout: entry
+                .and_then(|entry| entry.timeout)
+                .or(self.policy.defaults.timeout),
             label,
         }
     }
@@ -131,12 +144,23 @@ impl Gatekeeper {
     }
 
     /// What a call needs, or why it cannot be told.
-    pub fn plan(&self, tool: &Arc<Tool>, arguments: Option<&RawValue>, caller: &Caller) -> Result<Plan, Refusal> {
+    pub fn plan(
+        &self,
+        tool: &Arc<Tool>,
+        arguments: Option<&RawValue>,
+        caller: &Caller,
+    ) -> Result<Plan, Refusal> {
         let entry = self.entry(tool);
         let record_key = entry.and_then(|entry| entry.idempotency.as_ref());
         let constant = tool.locks.iter().all(Template::is_constant);
         let no_key = |fault: KeyFault| {
-            self.refuse(tool, Vec::new(), Reason::NoKey { fault: fault.to_string() })
+            self.refuse(
+                tool,
+                Vec::new(),
+                Reason::NoKey {
+                    fault: fault.to_string(),
+                },
+            )
         };
         let mut keys = BTreeSet::new();
         let mut record = None;
@@ -156,7 +180,10 @@ impl Gatekeeper {
             }
             if let Some(idempotency) = record_key {
                 let mut record_keys = BTreeSet::new();
-                idempotency.key.keys(&value, &mut record_keys).map_err(no_key)?;
+                idempotency
+                    .key
+                    .keys(&value, &mut record_keys)
+                    .map_err(no_key)?;
                 let key = record_keys.into_iter().collect::<Vec<_>>().join(" ");
                 // Keys are sorted in a `Value`, so equal arguments are equal bytes.
                 record = Some((key, value.to_string().into_bytes()));
@@ -178,28 +205,26 @@ impl Gatekeeper {
         }
         let began = Instant::now();
         let entry = self.entry(tool);
-        let wait = entry.and_then(|entry| entry.wait).unwrap_or(self.policy.defaults.wait);
-        let (permit, ticket) = match entry {
-            None => (None, None),
+        let wait = entry
+            .and_then(|entry| entry.wait)
+            .unwrap_or(self.policy.defaults.wait);
+        let permit = match entry {
+            None => None,
             Some(entry) => {
                 self.rate(&plan, entry).await?;
-                let permit = self.permit(&plan, entry, wait).await?;
-                match self.record(&plan, entry, wait).await? {
-                    Record::None => (permit, None),
-                    Record::First(ticket) => (permit, Some(ticket)),
-                    Record::Replay(result) => return Ok(Admitted::Replay(result)),
-                }
+                self.permit(&plan, entry, wait).await?
             }
         };
-        let locks = match self.locks(&plan, wait.saturating_sub(began.elapsed())).await {
-            Ok(locks) => locks,
-            Err(refusal) => {
-                // It did not run: the next one may.
-                if let Some(ticket) = ticket {
-                    self.forget(ticket).await;
-                }
-                return Err(refusal);
-            }
+        let left = |began: Instant| wait.saturating_sub(began.elapsed());
+        let locks = self.locks(&plan, left(began)).await?;
+        // The record comes last: a call that is cancelled while it waits was never begun.
+        let ticket = match entry {
+            None => None,
+            Some(entry) => match self.record(&plan, entry, left(began)).await? {
+                Record::None => None,
+                Record::First(ticket) => Some(ticket),
+                Record::Replay(result) => return Ok(Admitted::Replay(result)),
+            },
         };
         // The last step: whoever is in the gate runs, whoever waits is not in it.
         let Ok(inside) = self.gate.enter() else {
@@ -229,14 +254,24 @@ impl Gatekeeper {
     pub async fn observe(&self, plan: Plan) -> Option<Pass> {
         let tool = Arc::clone(&plan.tool);
         let inside = self.gate.enter().ok()?;
-        let request = self.request(&plan, "observed").map(|request| request.wait(Wait::No));
+        let request = self
+            .request(&plan, "observed")
+            .map(|request| request.wait(Wait::No));
         let locks = match request {
             None => None,
             Some(request) => match self.backend.acquire(request).await {
                 Ok(locks) => Some(locks),
                 Err(error) => {
-                    log!(Warn, "would-wait", server = &*tool.server, tool = &*tool.name, keys = plan.keys, because = error.to_string());
-                    self.metrics.refused(&tool.server, &tool.label, "observed-conflict");
+                    log!(
+                        Warn,
+                        "would-wait",
+                        server = &*tool.server,
+                        tool = &*tool.name,
+                        keys = plan.keys,
+                        because = error.to_string()
+                    );
+                    self.metrics
+                        .refused(&tool.server, &tool.label, "observed-conflict");
                     None
                 }
             },
@@ -263,109 +298,17 @@ impl Gatekeeper {
             tool: tool.name.as_ref().into(),
             keys,
         };
-        self.metrics.refused(&tool.server, &tool.label, refusal.name());
-        log!(Info, "refused", server = &*tool.server, tool = &*tool.name, reason = refusal.name(), keys = refusal.keys);
+        self.metrics
+            .refused(&tool.server, &tool.label, refusal.name());
+        log!(
+            Info,
+            "refused",
+            server = &*tool.server,
+            tool = &*tool.name,
+            reason = refusal.name(),
+            keys = refusal.keys
+        );
         refusal
-    }
-
-    async fn rate(&self, plan: &Plan, entry: &ToolPolicy) -> Result<(), Refusal> {
-        let Some(rate) = &entry.rate else { return Ok(()) };
-        let key = self.counted(plan, "rate", rate.by);
-        let quota = Quota::per(rate.calls, rate.per).burst(rate.burst);
-        match self.backend.take(&key, quota, 1).await {
-            Ok(Decision::Allowed { .. }) => Ok(()),
-            Ok(Decision::Denied { retry_after }) => {
-                Err(self.refuse(&plan.tool, Vec::new(), Reason::Rate { retry_after }))
-            }
-            Err(error) => self.failed(plan, error).map(|()| ()),
-        }
-    }
-
-    async fn permit(&self, plan: &Plan, entry: &ToolPolicy, wait: Duration) -> Result<Option<Permit>, Refusal> {
-        let Some(limit) = &entry.in_flight else { return Ok(None) };
-        let key = self.counted(plan, "in-flight", limit.by);
-        let bound = match limit.queue {
-            0 => Limit::at_most(limit.max),
-            queue => Limit::at_most(limit.max).queue(queue, wait),
-        };
-        match self.backend.enter(&key, bound).await {
-            Ok(permit) => Ok(Some(permit)),
-            Err(error) if error.is_contention() => {
-                Err(self.refuse(&plan.tool, Vec::new(), Reason::AtLimit { limit: limit.max }))
-            }
-            Err(error) => self.failed(plan, error).map(|()| None),
-        }
-    }
-
-    async fn record(&self, plan: &Plan, entry: &ToolPolicy, wait: Duration) -> Result<Record, Refusal> {
-        let (Some((key, arguments)), Some(idempotency)) = (&plan.record, &entry.idempotency) else {
-            return Ok(Record::None);
-        };
-        let scoped = format!("{}\n{}\n{}\n{key}", plan.tool.namespace, plan.caller.principal, plan.tool.name);
-        let call = Call::new(&scoped, arguments)
-            .keep(idempotency.keep)
-            .in_flight(InFlight::Wait(wait));
-        let refuse = |reason| Err(self.refuse(&plan.tool, vec![key.clone()], reason));
-        match self.backend.begin(call).await {
-            Ok(Begin::First(ticket)) => Ok(Record::First(ticket)),
-            Ok(Begin::Replay(result)) => Ok(Record::Replay(result)),
-            Ok(Begin::InFlight) => refuse(Reason::InFlight),
-            Ok(Begin::OtherArguments) => refuse(Reason::OtherArguments),
-            Ok(Begin::Unknown) => refuse(Reason::Unknown),
-            Err(error) => self.failed(plan, error).map(|()| Record::None),
-        }
-    }
-
-    async fn locks(&self, plan: &Plan, wait: Duration) -> Result<Option<LockGuard>, Refusal> {
-        let Some(request) = self.request(plan, "lock") else { return Ok(None) };
-        let queue = self
-            .entry(&plan.tool)
-            .and_then(|entry| entry.queue)
-            .unwrap_or(self.policy.defaults.queue);
-        let began = Instant::now();
-        match self.backend.acquire(request.within(wait).queue_at_most(queue)).await {
-            Ok(locks) => Ok(Some(locks)),
-            Err(toctou_sync::Error::QueueFull { .. }) => {
-                Err(self.refuse(&plan.tool, plan.keys.clone(), Reason::QueueFull))
-            }
-            Err(error) if error.is_contention() => {
-                let waited = began.elapsed();
-                Err(self.refuse(&plan.tool, plan.keys.clone(), Reason::Busy { waited }))
-            }
-            Err(error) => self.failed(plan, error).map(|()| None),
-        }
-    }
-
-    fn request(&self, plan: &Plan, kind: &str) -> Option<LockRequest> {
-        if plan.keys.is_empty() {
-            return None;
-        }
-        let namespace = &plan.tool.namespace;
-        Some(plan.keys.iter().fold(LockRequest::new(), |request, key| {
-            request.key(format!("{kind}\n{namespace}\n{key}"), plan.tool.mode)
-        }))
-    }
-
-    /// The backend does not work: closed, unless the policy says open.
-    fn failed(&self, plan: &Plan, error: toctou_sync::Error) -> Result<(), Refusal> {
-        let open = self.policy.open_on_loss && error.is_unavailable();
-        self.metrics.backend_failed(open);
-        let source = std::error::Error::source(&error).map(ToString::to_string);
-        log!(Error, "backend-failed", error = error.to_string(), because = source, let_through = open);
-        if open {
-            return Ok(());
-        }
-        Err(self.refuse(&plan.tool, plan.keys.clone(), Reason::BackendLost))
-    }
-
-    fn counted(&self, plan: &Plan, kind: &str, by: By) -> String {
-        let tool = &plan.tool;
-        let who = match by {
-            By::Everybody => "",
-            By::Caller => &format!("{}\n{}", plan.caller.principal, plan.caller.connection),
-        };
-        // Tools of one entry are counted together.
-        format!("{kind}\n{}\n{}\n{who}", tool.namespace, tool.entry.unwrap_or(usize::MAX))
     }
 
     async fn forget(&self, ticket: Ticket) {
@@ -386,12 +329,6 @@ impl Gatekeeper {
             log!(Error, "record-not-kept", error = error.to_string());
         }
     }
-}
-
-enum Record {
-    None,
-    First(Ticket),
-    Replay(Vec<u8>),
 }
 
 impl Tool {
@@ -422,8 +359,20 @@ impl Drop for Pass {
             || self.permit.as_ref().is_some_and(Permit::is_lost);
         if lost {
             self.metrics.lock_lost();
-            log!(Error, "lock-lost", server = &*self.tool.server, tool = &*self.tool.name, keys = self.keys);
+            log!(
+                Error,
+                "lock-lost",
+                server = &*self.tool.server,
+                tool = &*self.tool.name,
+                keys = self.keys
+            );
         }
-        log!(Debug, "released", tool = &*self.tool.name, keys = self.keys, held_ms = held.as_millis() as u64);
+        log!(
+            Debug,
+            "released",
+            tool = &*self.tool.name,
+            keys = self.keys,
+            held_ms = held.as_millis() as u64
+        );
     }
 }

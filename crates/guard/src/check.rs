@@ -72,7 +72,10 @@ async fn list_tools(guard: &Guard, upstream: &Upstream) -> Result<Vec<Tool>, Gua
     let sink: Arc<dyn Sink> = Arc::new(Inbox(inbox));
     let session = guard.session(upstream.server(), Arc::clone(&sink), false, false);
     let server = guard.start(upstream, &session, None)?;
-    let origin = Origin { sink, subject: None };
+    let origin = Origin {
+        sink,
+        subject: None,
+    };
     let asked = tokio::time::timeout(ANSWER_WITHIN, ask(&session, &origin, &mut messages)).await;
     server.stop().await;
     match asked {
@@ -97,9 +100,11 @@ async fn ask(
         session.from_client(&value.to_string().into(), origin);
         session.flush();
     };
-    say(serde_json::json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+    say(
+        serde_json::json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {},
-        "clientInfo": {"name": "toctou guard check", "version": env!("CARGO_PKG_VERSION")}}}));
+        "clientInfo": {"name": "toctou guard check", "version": env!("CARGO_PKG_VERSION")}}}),
+    );
     answer(messages, 0).await?;
     say(serde_json::json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     let mut tools = Vec::new();
@@ -109,7 +114,9 @@ async fn ask(
             Value::Null => serde_json::json!({}),
             cursor => serde_json::json!({ "cursor": cursor }),
         };
-        say(serde_json::json!({"jsonrpc": "2.0", "id": page, "method": "tools/list", "params": params}));
+        say(
+            serde_json::json!({"jsonrpc": "2.0", "id": page, "method": "tools/list", "params": params}),
+        );
         let mut result = answer(messages, page).await?;
         let found: Vec<Tool> =
             serde_json::from_value(result["tools"].take()).map_err(|error| error.to_string())?;
@@ -124,10 +131,15 @@ async fn ask(
 
 async fn answer(messages: &mut mpsc::UnboundedReceiver<Bytes>, id: i32) -> Result<Value, String> {
     while let Some(message) = messages.recv().await {
-        let Ok(mut message) = serde_json::from_slice::<Value>(&message) else { continue };
+        let Ok(mut message) = serde_json::from_slice::<Value>(&message) else {
+            continue;
+        };
         if message["id"] == id && message.get("method").is_none() {
             if let Some(error) = message.get("error") {
-                return Err(error["message"].as_str().unwrap_or("an error without a message").to_owned());
+                return Err(error["message"]
+                    .as_str()
+                    .unwrap_or("an error without a message")
+                    .to_owned());
             }
             return Ok(message["result"].take());
         }
@@ -139,7 +151,12 @@ async fn answer(messages: &mut mpsc::UnboundedReceiver<Bytes>, id: i32) -> Resul
 pub fn compare(policy: &Policy, server: &str, tools: &[Tool]) -> Report {
     let mut faults = Vec::new();
     let mut text = String::new();
-    let width = tools.iter().map(|tool| tool.name.len()).max().unwrap_or(0).min(40);
+    let width = tools
+        .iter()
+        .map(|tool| tool.name.len())
+        .max()
+        .unwrap_or(0)
+        .min(40);
     let mut used = vec![false; policy.tools.len()];
     for tool in tools {
         let found = policy.find(server, &tool.name);
@@ -157,7 +174,11 @@ pub fn compare(policy: &Policy, server: &str, tools: &[Tool]) -> Report {
         let keys = match locks {
             None => "the whole server".to_owned(),
             Some([]) => "nothing".to_owned(),
-            Some(locks) => locks.iter().map(Template::text).collect::<Vec<_>>().join(", "),
+            Some(locks) => locks
+                .iter()
+                .map(Template::text)
+                .collect::<Vec<_>>()
+                .join(", "),
         };
         let how = match (locks, shared) {
             (Some([]), _) => "free     ",
@@ -166,7 +187,9 @@ pub fn compare(policy: &Policy, server: &str, tools: &[Tool]) -> Report {
         };
         let by = if found.is_some() { "" } else { "  (default)" };
         let _ = writeln!(text, "{:width$}  {how}  {keys}{by}", clean(&tool.name));
-        let idempotency = entry.and_then(|entry| entry.idempotency.as_ref()).map(|entry| &entry.key);
+        let idempotency = entry
+            .and_then(|entry| entry.idempotency.as_ref())
+            .map(|entry| &entry.key);
         for template in locks.into_iter().flatten().chain(idempotency) {
             for argument in template.arguments() {
                 let known = tool.input["properties"].as_object();
@@ -186,7 +209,9 @@ pub fn compare(policy: &Policy, server: &str, tools: &[Tool]) -> Report {
         }
         let names = entry.names.iter().map(|name| format!("`{}`", name.text));
         let names = names.collect::<Vec<_>>().join(", ");
-        faults.push(format!("the entry for {names} matches no tool that an earlier entry has not"));
+        faults.push(format!(
+            "the entry for {names} matches no tool that an earlier entry has not"
+        ));
     }
     if tools.is_empty() {
         faults.push("the server has no tools".to_owned());
@@ -206,7 +231,9 @@ pub fn compare(policy: &Policy, server: &str, tools: &[Tool]) -> Report {
 
 /// Names come from a server that is not trusted with a terminal.
 fn clean(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    name.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
 }
 
 #[cfg(test)]
@@ -226,7 +253,11 @@ mod tests {
             input: json!({"properties": {"invoiceId": {}}}),
             annotations: json!({ "readOnlyHint": read_only }),
         };
-        let report = compare(&policy, "s", &[tool("pay", false), tool("list", true), tool("read", true)]);
+        let report = compare(
+            &policy,
+            "s",
+            &[tool("pay", false), tool("list", true), tool("read", true)],
+        );
         assert_eq!(
             report.text,
             "pay   exclusive  invoice:{invoiceId}\n\

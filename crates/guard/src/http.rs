@@ -54,11 +54,16 @@ pub fn tls(certificate: &PathBuf, key: &PathBuf) -> Result<Arc<rustls::ServerCon
     let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| format!("{}: {error}", certificate.display()))?;
-    let key_der = PrivateKeyDer::from_pem_file(key).map_err(|error| format!("{}: {error}", key.display()))?;
+    let key_der =
+        PrivateKeyDer::from_pem_file(key).map_err(|error| format!("{}: {error}", key.display()))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key_der))
+        .and_then(|builder| {
+            builder
+                .with_no_client_auth()
+                .with_single_cert(chain, key_der)
+        })
         .map_err(|error| error.to_string())?;
     Ok(Arc::new(config))
 }
@@ -100,7 +105,8 @@ pub(crate) async fn accept(
             let _permit = permit;
             match tls {
                 None => serve(stream, service, stopped).await,
-                Some(tls) => match tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
+                Some(tls) => match tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await
+                {
                     Ok(Ok(stream)) => serve(stream, service, stopped).await,
                     Ok(Err(error)) => log!(Debug, "tls-failed", because = error.to_string()),
                     Err(_) => log!(Debug, "tls-failed", because = "too slow"),
@@ -151,7 +157,10 @@ pub(crate) async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) 
                     let answer = if request.uri().path() == "/metrics" {
                         answer::text(hyper::StatusCode::OK, metrics.text())
                     } else {
-                        answer::text(hyper::StatusCode::NOT_FOUND, "only /metrics is here\n".to_owned())
+                        answer::text(
+                            hyper::StatusCode::NOT_FOUND,
+                            "only /metrics is here\n".to_owned(),
+                        )
                     };
                     Ok::<_, std::convert::Infallible>(answer)
                 }

@@ -54,7 +54,10 @@ pub fn stdout(limit: usize) -> io::Result<Arc<Outlet>> {
 /// Reads messages from a descriptor.
 pub fn inlet(fd: impl AsFd, limit: usize) -> io::Result<Inlet> {
     Ok(match open(fd)? {
-        Stream::Pipe(fd) => Inlet::new(inlet::Source::Pipe(pipe::Receiver::from_owned_fd(fd)?), limit),
+        Stream::Pipe(fd) => Inlet::new(
+            inlet::Source::Pipe(pipe::Receiver::from_owned_fd(fd)?),
+            limit,
+        ),
         Stream::Socket(socket) => Inlet::new(inlet::Source::Socket(socket), limit),
         Stream::Other(file) => {
             Inlet::new(inlet::Source::Other(tokio::fs::File::from_std(file)), limit)
@@ -65,7 +68,9 @@ pub fn inlet(fd: impl AsFd, limit: usize) -> io::Result<Inlet> {
 /// Writes messages to a descriptor.
 pub fn outlet(fd: impl AsFd, limit: usize) -> io::Result<Arc<Outlet>> {
     Ok(match open(fd)? {
-        Stream::Pipe(fd) => Outlet::new(outlet::Sink::Pipe(pipe::Sender::from_owned_fd(fd)?), limit),
+        Stream::Pipe(fd) => {
+            Outlet::new(outlet::Sink::Pipe(pipe::Sender::from_owned_fd(fd)?), limit)
+        }
         Stream::Socket(socket) => Outlet::new(outlet::Sink::Socket(socket), limit),
         Stream::Other(file) => Outlet::new(outlet::Sink::Other(file), limit),
     })

@@ -1,7 +1,7 @@
 //! What happened, one JSON object a line, for people and for machines.
 
 use std::io::Write as _;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use serde_json::{Map, Value};
 
@@ -36,10 +36,28 @@ pub fn enabled(level: Level) -> bool {
     level as u8 <= LEVEL.load(Ordering::Relaxed)
 }
 
+/// A server or client that provokes more lines a second is not worth more.
+const MOST_PER_SECOND: u64 = 200;
+/// The present second, and the lines written in it.
+static SECOND: AtomicU64 = AtomicU64::new(0);
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
+
+/// False if this second has had its lines. Several threads may let a few more through.
+fn may_write(second: u64) -> bool {
+    if SECOND.swap(second, Ordering::Relaxed) != second {
+        WRITTEN.store(0, Ordering::Relaxed);
+    }
+    WRITTEN.fetch_add(1, Ordering::Relaxed) < MOST_PER_SECOND
+}
+
 /// Writes a line to standard error. Nobody may be listening; that is no failure.
 pub fn write(level: Level, event: &str, fields: Value) {
+    let now = jiff::Timestamp::now();
+    if !may_write(now.as_second().unsigned_abs()) {
+        return;
+    }
     let mut line = Map::new();
-    line.insert("time".to_owned(), jiff::Timestamp::now().to_string().into());
+    line.insert("time".to_owned(), now.to_string().into());
     line.insert("level".to_owned(), level.as_str().into());
     line.insert("event".to_owned(), event.into());
     if let Value::Object(fields) = fields {

@@ -77,11 +77,23 @@ impl Default for Metrics {
             messages: Counter::default(),
         };
         let registry = &mut metrics.registry;
-        registry.register("calls", "Tool calls let in, by key class", metrics.calls.clone());
-        registry.register("wait_seconds", "Time a call waited to be let in", metrics.waits.clone());
+        registry.register(
+            "calls",
+            "Tool calls let in, by key class",
+            metrics.calls.clone(),
+        );
+        registry.register(
+            "wait_seconds",
+            "Time a call waited to be let in",
+            metrics.waits.clone(),
+        );
         registry.register("hold_seconds", "Time a call was in", metrics.holds.clone());
         registry.register("refusals", "Tool calls refused", metrics.refusals.clone());
-        registry.register("restarts", "Servers started again", metrics.restarts.clone());
+        registry.register(
+            "restarts",
+            "Servers started again",
+            metrics.restarts.clone(),
+        );
         registry.register(
             "backend_failures",
             "Times the backend did not answer",
@@ -92,7 +104,11 @@ impl Default for Metrics {
             "Calls let through because the backend was lost",
             metrics.let_through.clone(),
         );
-        registry.register("lost_locks", "Locks lost while a call ran", metrics.lost.clone());
+        registry.register(
+            "lost_locks",
+            "Locks lost while a call ran",
+            metrics.lost.clone(),
+        );
         registry.register(
             "stray_answers",
             "Answers of servers to nobody's question",

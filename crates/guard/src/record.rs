@@ -41,13 +41,19 @@ pub struct Recorder {
 impl Recorder {
     /// Makes the file, for its owner's eyes only. One that is there is added to.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(path)?;
         let recorder = Self {
             file: Mutex::new(Some(BufWriter::new(file))),
             began: Instant::now(),
         };
         let now = jiff::Timestamp::now();
-        recorder.line(&format!("{{\"schema\":\"toctou.record/1\",\"time\":\"{now}\"}}\n"));
+        recorder.line(&format!(
+            "{{\"schema\":\"toctou.record/1\",\"time\":\"{now}\"}}\n"
+        ));
         Ok(recorder)
     }
 
@@ -57,7 +63,10 @@ impl Recorder {
         let head = format!("{{\"us\":{at},\"session\":{session},\"way\":\"{way}\",");
         let body = match std::str::from_utf8(message) {
             Ok(text) if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() => {
-                format!("\"message\":{}}}\n", mask(text.trim()).replace(['\n', '\r'], " "))
+                format!(
+                    "\"message\":{}}}\n",
+                    mask(text.trim()).replace(['\n', '\r'], " ")
+                )
             }
             _ => format!("\"unreadable\":{}}}\n", message.len()),
         };
@@ -67,7 +76,9 @@ impl Recorder {
     fn line(&self, text: &str) {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(writer) = file.as_mut()
-            && let Err(error) = writer.write_all(text.as_bytes()).and_then(|()| writer.flush())
+            && let Err(error) = writer
+                .write_all(text.as_bytes())
+                .and_then(|()| writer.flush())
         {
             log!(Error, "record-stopped", because = error.to_string());
             *file = None;
@@ -77,15 +88,37 @@ impl Recorder {
 
 /// Parts of keys whose values are nobody's business.
 const SECRET_KEYS: [&str; 12] = [
-    "password", "passwd", "secret", "token", "apikey", "authorization", "credential", "cookie", "privatekey",
-    "accesskey", "passphrase", "sessionid",
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "apikey",
+    "authorization",
+    "credential",
+    "cookie",
+    "privatekey",
+    "accesskey",
+    "passphrase",
+    "sessionid",
 ];
 /// Keys that look like secrets and are none.
 const HARMLESS_KEYS: [&str; 4] = ["progresstoken", "maxtokens", "tokens", "tokencount"];
 /// How well-known kinds of secrets begin.
 const SECRET_STARTS: [&str; 14] = [
-    "sk-", "pk_live", "sk_live", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "xoxb-", "xoxp-", "AKIA", "AIza",
-    "glpat-", "-----BEGIN",
+    "sk-",
+    "pk_live",
+    "sk_live",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "AIza",
+    "glpat-",
+    "-----BEGIN",
 ];
 const MASK: &str = "\"[masked]\"";
 
@@ -117,7 +150,9 @@ pub fn mask(json: &str) -> String {
             b'0'..=b'9' | b'-' if secret => {
                 let length = bytes[at..]
                     .iter()
-                    .position(|byte| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace())
+                    .position(|byte| {
+                        matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace()
+                    })
                     .unwrap_or(bytes.len() - at);
                 out.push_str(&json[kept..at]);
                 out.push_str(MASK);
@@ -189,12 +224,15 @@ fn is_secret_key(key: &str) -> bool {
         .filter(char::is_ascii_alphanumeric)
         .map(|c| c.to_ascii_lowercase())
         .collect();
-    !HARMLESS_KEYS.contains(&plain.as_str()) && SECRET_KEYS.iter().any(|secret| plain.contains(secret))
+    !HARMLESS_KEYS.contains(&plain.as_str())
+        && SECRET_KEYS.iter().any(|secret| plain.contains(secret))
 }
 
 fn is_secret(text: &str) -> bool {
     let text = text.trim_start();
-    let bearer = text.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("bearer "));
+    let bearer = text
+        .get(..7)
+        .is_some_and(|start| start.eq_ignore_ascii_case("bearer "));
     // A JWT: three parts, the first being JSON.
     let jwt = text.starts_with("eyJ") && text.matches('.').count() == 2;
     let known = SECRET_STARTS.iter().any(|start| text.starts_with(start)) && text.len() >= 16;

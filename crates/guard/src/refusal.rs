@@ -7,25 +7,37 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Somebody else holds a key.
-    Busy { waited: Duration },
+    Busy {
+        waited: Duration,
+    },
     QueueFull,
-    AtLimit { limit: u32 },
-    Rate { retry_after: Duration },
+    AtLimit {
+        limit: u32,
+    },
+    Rate {
+        retry_after: Duration,
+    },
     /// The same call runs now.
     InFlight,
     OtherArguments,
     /// The same call was begun once, and nobody knows how it ended.
     Unknown,
     /// The key of the lock cannot be told from the arguments.
-    NoKey { fault: String },
+    NoKey {
+        fault: String,
+    },
     BackendLost,
     Closing,
     /// The server is not running.
-    Down { retry_after: Duration },
+    Down {
+        retry_after: Duration,
+    },
     /// The server died while the call ran.
     Died,
     /// The server has not answered in time.
-    Timeout { after: Duration },
+    Timeout {
+        after: Duration,
+    },
     Cancelled,
 }
 
@@ -96,7 +108,9 @@ impl Refusal {
             Reason::AtLimit { limit } => format!(
                 "`{tool}` was not started: {limit} calls are running, which is the limit. Wait for one to end."
             ),
-            Reason::Rate { .. } => format!("`{tool}` was not started: too many calls in a short time."),
+            Reason::Rate { .. } => {
+                format!("`{tool}` was not started: too many calls in a short time.")
+            }
             Reason::InFlight => {
                 format!("`{tool}` was not started again: the same call ({keys}) is still running.")
             }
@@ -111,7 +125,9 @@ impl Refusal {
                 "`{tool}` was not started: the place where locks are kept cannot be reached, so nothing would protect {keys}."
             ),
             Reason::Closing => format!("`{tool}` was not started: the guard is shutting down."),
-            Reason::Down { .. } => format!("`{tool}` was not started: the server is not running; it is being started again."),
+            Reason::Down { .. } => format!(
+                "`{tool}` was not started: the server is not running; it is being started again."
+            ),
             Reason::Died => format!(
                 "The server died while `{tool}` ran. The call may or may not have taken effect: look before you repeat it."
             ),

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use toctou_sync::CloseGate;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::admit::Gatekeeper;
 use crate::http::Listen;
@@ -55,7 +55,10 @@ pub enum GuardError {
     #[error("cannot write to {path}: {source}")]
     Record { path: PathBuf, source: io::Error },
     #[error("cannot listen on {address}: {source}")]
-    Listen { address: SocketAddr, source: io::Error },
+    Listen {
+        address: SocketAddr,
+        source: io::Error,
+    },
     #[error("server `{server}` does not tell its tools: {because}")]
     NoTools { server: String, because: String },
     #[error("{doing}: {source}")]
@@ -69,7 +72,9 @@ impl GuardError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Backend { .. } => Some("`--backend memory` works without one, for this guard alone"),
+            Self::Backend { .. } => {
+                Some("`--backend memory` works without one, for this guard alone")
+            }
             Self::Start { .. } => Some("does the command work without the guard?"),
             Self::NoTools { .. } => Some("does the server work without the guard?"),
             Self::Listen { .. } => Some("choose another port"),
@@ -99,11 +104,13 @@ impl Guard {
             "host" | "memory" => format!("{backend}:"),
             url => url.to_owned(),
         };
-        let backend = toctou_sync::connect(&url).await.map_err(|source| GuardError::Backend {
-            // What stands after the scheme may hold a password.
-            backend: url.split(':').next().unwrap_or_default().to_owned(),
-            source,
-        })?;
+        let backend = toctou_sync::connect(&url)
+            .await
+            .map_err(|source| GuardError::Backend {
+                // What stands after the scheme may hold a password.
+                backend: url.split(':').next().unwrap_or_default().to_owned(),
+                source,
+            })?;
         let recorder = match &options.record {
             None => None,
             Some(path) => Some(Arc::new(Recorder::create(path).map_err(|source| {
@@ -127,7 +134,13 @@ impl Guard {
         })
     }
 
-    pub(crate) fn session(&self, server: Server, main: Arc<dyn Sink>, remap: bool, shared: bool) -> Arc<Session> {
+    pub(crate) fn session(
+        &self,
+        server: Server,
+        main: Arc<dyn Sink>,
+        remap: bool,
+        shared: bool,
+    ) -> Arc<Session> {
         Session::new(Setup {
             keeper: Arc::clone(&self.keeper),
             server,
@@ -184,7 +197,10 @@ pub fn listen(options: &Options, listen: Listen) -> Result<(), GuardError> {
 async fn serve_metrics(guard: &Guard, options: &Options) -> Result<(), GuardError> {
     if let Some(address) = options.metrics {
         let listener = bind(address).await?;
-        tokio::spawn(crate::http::serve_metrics(listener, Arc::clone(&guard.keeper.metrics)));
+        tokio::spawn(crate::http::serve_metrics(
+            listener,
+            Arc::clone(&guard.keeper.metrics),
+        ));
     }
     Ok(())
 }

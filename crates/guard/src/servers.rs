@@ -51,7 +51,10 @@ struct File {
 /// The servers of an `mcpServers` file.
 pub fn parse_servers(json: &str) -> Result<Vec<Upstream>, ServersError> {
     let file: File = serde_json::from_str(json)?;
-    file.servers.into_iter().filter_map(|(name, server)| upstream(name, server).transpose()).collect()
+    file.servers
+        .into_iter()
+        .filter_map(|(name, server)| upstream(name, server).transpose())
+        .collect()
 }
 
 /// One server; nothing if it is disabled.
@@ -72,10 +75,14 @@ pub fn upstream(name: String, server: ServerFile) -> Result<Option<Upstream>, Se
             env: server.env,
             cwd: server.cwd,
         }),
-        (None, Some(url)) => Spec::Http(
-            HttpSpec::new(&url, &server.headers)
-                .map_err(|because| ServersError::Url { name: name.clone(), because })?,
-        ),
+        (None, Some(url)) => {
+            Spec::Http(HttpSpec::new(&url, &server.headers).map_err(|because| {
+                ServersError::Url {
+                    name: name.clone(),
+                    because,
+                }
+            })?)
+        }
     };
     Ok(Some(Upstream {
         name: name.into(),
@@ -113,7 +120,10 @@ impl Upstream {
             Spec::Http(http) => hash.update(http.url().as_bytes()),
         }
         let digest = hash.finalize();
-        let short: String = digest[..6].iter().map(|byte| format!("{byte:02x}")).collect();
+        let short: String = digest[..6]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         Server {
             name: Arc::clone(&self.name),
             namespace: format!("{}-{short}", shown(&self.spec)).into(),
@@ -124,7 +134,12 @@ impl Upstream {
 /// The command without its folder, or the host.
 fn shown(spec: &Spec) -> String {
     match spec {
-        Spec::Child(child) => child.command.rsplit('/').next().unwrap_or_default().to_owned(),
+        Spec::Child(child) => child
+            .command
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
         Spec::Http(http) => http.host().to_owned(),
     }
 }
@@ -150,8 +165,14 @@ mod tests {
     fn names_what_is_wrong() {
         for (text, message) in [
             (r#"{"mcpServers":{"a":{}}}"#, "`a` has neither"),
-            (r#"{"mcpServers":{"a":{"command":"x","url":"http://h/"}}}"#, "`a` has both"),
-            (r#"{"mcpServers":{"../x":{"command":"x"}}}"#, "cannot be part of an address"),
+            (
+                r#"{"mcpServers":{"a":{"command":"x","url":"http://h/"}}}"#,
+                "`a` has both",
+            ),
+            (
+                r#"{"mcpServers":{"../x":{"command":"x"}}}"#,
+                "cannot be part of an address",
+            ),
             (r#"{"mcpServers":{"a":{"url":"ftp://x"}}}"#, "server `a`"),
             ("{}", "not an `mcpServers` file"),
         ] {

@@ -11,6 +11,7 @@
 
 mod batch;
 mod call;
+mod cancel;
 mod catalog;
 mod flight;
 mod handshake;
@@ -98,11 +99,17 @@ struct State {
 
 enum LinkState {
     Up(Arc<dyn Link>),
-    Down { until: Instant },
+    /// Started again, and the handshake is not answered yet.
+    Greeting(Arc<dyn Link>),
+    Down {
+        until: Instant,
+    },
 }
 
 /// More requests than this at once are refused.
 const MOST_FLIGHTS: usize = 100_000;
+/// More tasks than this do not hold their locks.
+const MOST_TASKS: usize = 10_000;
 /// More calls than this may not wait at once.
 const MOST_WAITING: usize = 10_000;
 
@@ -173,12 +180,22 @@ impl Session {
     /// Says what is wrong with a message. The id is null: an answer under the
     /// id that such a message claims could end another call.
     pub fn bad_message(&self, fault: &Fault, sink: &Arc<dyn Sink>) {
-        log!(Warn, "bad-message", from = "client", session = self.number, because = fault.to_string());
+        log!(
+            Warn,
+            "bad-message",
+            from = "client",
+            session = self.number,
+            because = fault.to_string()
+        );
         let code = match fault {
             Fault::Syntax(_) => Code::Parse,
             _ => Code::InvalidRequest,
         };
-        self.deliver(sink, wire::error(None, code, &format!("toctou guard: {fault}")), true);
+        self.deliver(
+            sink,
+            wire::error(None, code, &format!("toctou guard: {fault}")),
+            true,
+        );
     }
 
     fn notification(self: &Arc<Self>, bytes: &Bytes, message: &Message<'_>) {
@@ -229,7 +246,7 @@ impl Session {
 
     fn flush_server(&self) {
         let state = self.state();
-        if let LinkState::Up(link) = &state.link {
+        if let LinkState::Up(link) | LinkState::Greeting(link) = &state.link {
             let link = Arc::clone(link);
             drop(state);
             link.flush();

@@ -12,11 +12,13 @@ mod message;
 mod reply;
 mod splice;
 mod sse;
+mod unique;
 
 pub use base64::{base64, from_base64};
 pub use id::Id;
 pub use lines::{LineTooLong, Lines};
-pub use message::{Fault, Kind, Limits, Message, Params, Parsed, fields, has_duplicates, parse};
+pub use message::{Fault, Kind, Limits, Message, Params, Parsed, fields, parse};
 pub use reply::{Code, error, error_with, result, tool_error};
 pub use splice::{insert_meta, replace};
 pub use sse::{Event, Events, encode_event};
+pub use unique::has_duplicates;

@@ -56,7 +56,12 @@ fn to_the_server() {
     let ours = |line: &&Vec<u8>| !line.windows(13).any(|part| part == b"toctou-guard-");
     let got: Vec<&Vec<u8>> = lines.iter().filter(ours).collect();
     for (sent, got) in corpus().iter().zip(&got) {
-        assert!(sent == *got, "{}\n{}", String::from_utf8_lossy(&sent[..sent.len().min(300)]), String::from_utf8_lossy(&got[..got.len().min(300)]));
+        assert!(
+            sent == *got,
+            "{}\n{}",
+            String::from_utf8_lossy(&sent[..sent.len().min(300)]),
+            String::from_utf8_lossy(&got[..got.len().min(300)])
+        );
     }
     assert_eq!(got.len(), corpus().len() + 1);
 }
@@ -72,14 +77,21 @@ fn from_the_server() {
         // What a server may say: requests, notifications, answers to a question that was asked.
         let text = text.trim_end_matches('\r').to_owned();
         let parsed: Result<serde_json::Value, _> = serde_json::from_str(&text);
-        let is_answer = parsed.as_ref().is_ok_and(|message| message.get("method").is_none());
+        let is_answer = parsed
+            .as_ref()
+            .is_ok_and(|message| message.get("method").is_none());
         if is_answer {
             let id = parsed.expect("JSON")["id"].clone();
             client.send(&json!({"jsonrpc": "2.0", "id": id, "method": "silent"}));
         }
         client.send(&json!({"jsonrpc": "2.0", "method": "raw", "params": {"text": text}}));
         let got = client.line();
-        assert!(got == text.as_bytes(), "{}\n{}", &text[..text.len().min(300)], String::from_utf8_lossy(&got[..got.len().min(300)]));
+        assert!(
+            got == text.as_bytes(),
+            "{}\n{}",
+            &text[..text.len().min(300)],
+            String::from_utf8_lossy(&got[..got.len().min(300)])
+        );
         checked += 1;
     }
     assert_eq!(checked, corpus().len());
@@ -90,16 +102,34 @@ fn an_array_of_messages_is_answered_by_an_array() {
     let bench = Bench::new();
     let mut client = bench.guard();
     client.initialize();
-    let call = |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"write","arguments":{{"count":"{}"}}}}}}"#, bench.text("counter"));
-    let batch = format!(r#"[{},{{"jsonrpc":"2.0","method":"notifications/x"}},{},{},{{"jsonrpc":"2.0","id":"p","method":"ping"}}]"#, call(1), call(2), call(3));
+    let call = |id: u32| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"write","arguments":{{"count":"{}"}}}}}}"#,
+            bench.text("counter")
+        )
+    };
+    let batch = format!(
+        r#"[{},{{"jsonrpc":"2.0","method":"notifications/x"}},{},{},{{"jsonrpc":"2.0","id":"p","method":"ping"}}]"#,
+        call(1),
+        call(2),
+        call(3)
+    );
     client.send_bytes(batch.as_bytes());
     let answers = client.message();
-    let mut ids: Vec<String> = answers.as_array().expect("an array").iter().map(|answer| answer["id"].to_string()).collect();
+    let mut ids: Vec<String> = answers
+        .as_array()
+        .expect("an array")
+        .iter()
+        .map(|answer| answer["id"].to_string())
+        .collect();
     ids.sort();
     assert_eq!(ids, ["\"p\"", "1", "2", "3"]);
     // One at a time, although they came together.
     assert_eq!(bench.most_at_once(), 1);
-    assert_eq!(std::fs::read_to_string(bench.path("counter")).expect("a counter"), "3");
+    assert_eq!(
+        std::fs::read_to_string(bench.path("counter")).expect("a counter"),
+        "3"
+    );
 }
 
 #[test]
@@ -111,8 +141,11 @@ fn progress_and_questions_of_the_server_pass() {
         "params": {"name": "write", "arguments": {"name": "a"}, "_meta": {"progressToken": "tok"}}}));
     assert_eq!(client.message()["params"]["progressToken"], "tok");
     client.answer(1);
-    let question = json!({"jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage", "params": {}});
-    client.send(&json!({"jsonrpc": "2.0", "method": "raw", "params": {"text": question.to_string()}}));
+    let question =
+        json!({"jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage", "params": {}});
+    client.send(
+        &json!({"jsonrpc": "2.0", "method": "raw", "params": {"text": question.to_string()}}),
+    );
     assert_eq!(client.message(), question);
     let answer = br#"{"jsonrpc":"2.0","id":"q","result":{"model":"m"}}"#;
     client.send_bytes(answer);

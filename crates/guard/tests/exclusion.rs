@@ -17,7 +17,10 @@ fn calls_that_write_run_one_at_a_time() {
     }
     assert_eq!(client.answers(20).len(), 20);
     assert_eq!(bench.most_at_once(), 1);
-    assert_eq!(std::fs::read_to_string(bench.path("counter")).expect("a counter"), "20");
+    assert_eq!(
+        std::fs::read_to_string(bench.path("counter")).expect("a counter"),
+        "20"
+    );
 }
 
 #[test]
@@ -26,7 +29,11 @@ fn calls_that_read_run_side_by_side_but_not_beside_a_write() {
     let mut client = bench.guard();
     client.initialize();
     for id in 0..4 {
-        client.call(id, "read", json!({"name": format!("r{id}"), "until": bench.text("go")}));
+        client.call(
+            id,
+            "read",
+            json!({"name": format!("r{id}"), "until": bench.text("go")}),
+        );
     }
     for id in 0..4 {
         bench.wait_for(&format!("begin r{id}"));
@@ -38,9 +45,17 @@ fn calls_that_read_run_side_by_side_but_not_beside_a_write() {
     std::fs::write(bench.path("go"), "").expect("a file");
     client.answers(6);
     let events = bench.events();
-    let place = |event: &str| events.iter().position(|line| line == event).expect("an event");
+    let place = |event: &str| {
+        events
+            .iter()
+            .position(|line| line == event)
+            .expect("an event")
+    };
     for id in 0..4 {
-        assert!(place(&format!("end r{id}")) < place("begin w"), "{events:?}");
+        assert!(
+            place(&format!("end r{id}")) < place("begin w"),
+            "{events:?}"
+        );
     }
     assert!(place("end w") < place("begin late"), "{events:?}");
 }
@@ -51,7 +66,11 @@ fn a_tool_that_says_nothing_about_itself_has_the_server_alone() {
     let mut client = bench.guard();
     client.initialize();
     for id in 0..6 {
-        client.call(id, if id % 2 == 0 { "plain" } else { "unheard-of" }, json!({"ms": 5}));
+        client.call(
+            id,
+            if id % 2 == 0 { "plain" } else { "unheard-of" },
+            json!({"ms": 5}),
+        );
     }
     client.answers(6);
     assert_eq!(bench.most_at_once(), 1);
@@ -75,7 +94,10 @@ fn two_guards_on_one_host_exclude_each_other() {
         }
     }
     assert_eq!(bench.most_at_once(), 1);
-    assert_eq!(std::fs::read_to_string(bench.path("counter")).expect("a counter"), "60");
+    assert_eq!(
+        std::fs::read_to_string(bench.path("counter")).expect("a counter"),
+        "60"
+    );
 }
 
 #[test]
@@ -85,14 +107,22 @@ fn a_guard_that_is_killed_holds_up_nobody() {
     let mut second = bench.guard();
     first.initialize();
     second.initialize();
-    first.call(1, "write", json!({"name": "a", "until": bench.text("never")}));
+    first.call(
+        1,
+        "write",
+        json!({"name": "a", "until": bench.text("never")}),
+    );
     bench.wait_for("begin a");
     second.call(1, "write", json!({"name": "b"}));
     assert_eq!(second.line_within(Duration::from_millis(200)), None);
     first.signal(rustix::process::Signal::KILL);
     let began = std::time::Instant::now();
     assert_eq!(reason(&second.answer(1)), "not refused");
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[test]
@@ -101,18 +131,41 @@ fn keys_come_from_arguments() {
     bench.policy("[[tool]]\nmatch = \"w*\"\nlock = [\"k:{key}\", \"i:{items[].id?}\"]\n");
     let mut client = bench.guard();
     client.initialize();
-    client.call(1, "write", json!({"name": "a", "key": 1, "until": bench.text("go"), "items": [{"id": 5}, {"id": 6}]}));
+    client.call(
+        1,
+        "write",
+        json!({"name": "a", "key": 1, "until": bench.text("go"), "items": [{"id": 5}, {"id": 6}]}),
+    );
     bench.wait_for("begin a");
     // Another key, other items: beside it.
-    client.call(2, "write", json!({"name": "b", "key": 2, "items": [{"id": 7}]}));
+    client.call(
+        2,
+        "write",
+        json!({"name": "b", "key": 2, "items": [{"id": 7}]}),
+    );
     client.answer(2);
     // The same key in another spelling, and an item in common: behind it.
-    client.call(3, "write", json!({"name": "c", "key": "1", "items": [{"id": 8}]}));
-    client.call(4, "write", json!({"name": "d", "key": 3, "items": [{"id": 9}, {"id": "6"}]}));
+    client.call(
+        3,
+        "write",
+        json!({"name": "c", "key": "1", "items": [{"id": 8}]}),
+    );
+    client.call(
+        4,
+        "write",
+        json!({"name": "d", "key": 3, "items": [{"id": 9}, {"id": "6"}]}),
+    );
     assert_eq!(client.line_within(Duration::from_millis(200)), None);
     std::fs::write(bench.path("go"), "").expect("a file");
     client.answers(3);
-    assert_eq!(bench.events().last().map(String::as_str).map(|event| &event[..3]), Some("end"));
+    assert_eq!(
+        bench
+            .events()
+            .last()
+            .map(String::as_str)
+            .map(|event| &event[..3]),
+        Some("end")
+    );
 }
 
 #[test]
@@ -146,12 +199,22 @@ fn a_key_that_cannot_be_told_is_refused() {
     let answer = client.answer(1);
     assert_eq!(reason(&answer), "no-key");
     assert_eq!(answer["result"]["isError"], true);
-    let text = answer["result"]["content"][0]["text"].as_str().expect("text");
-    assert_eq!(text, "`write` was not started: the argument `key` is missing.");
+    let text = answer["result"]["content"][0]["text"]
+        .as_str()
+        .expect("text");
+    assert_eq!(
+        text,
+        "`write` was not started: the argument `key` is missing."
+    );
     // Two values for one argument: the server might take the other.
     client.send_bytes(br#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"write","arguments":{"key":1,"k\u0065y":2}}}"#);
     assert_eq!(reason(&client.answer(2)), "no-key");
-    assert!(!bench.events().iter().any(|event| event.starts_with("begin")));
+    assert!(
+        !bench
+            .events()
+            .iter()
+            .any(|event| event.starts_with("begin"))
+    );
 }
 
 #[test]
@@ -169,7 +232,12 @@ fn the_lock_is_kept_until_the_server_answers_not_until_the_client_leaves() {
     std::fs::write(bench.path("go"), "").expect("a file");
     second.answer(1);
     let events = bench.events();
-    let place = |event: &str| events.iter().position(|line| line == event).expect("an event");
+    let place = |event: &str| {
+        events
+            .iter()
+            .position(|line| line == event)
+            .expect("an event")
+    };
     assert!(place("end a") < place("begin b"), "{events:?}");
     assert_eq!(first.wait(), Some(0));
 }
@@ -182,19 +250,28 @@ fn a_cancelled_call_that_waits_never_starts() {
     client.call(1, "write", json!({"name": "a", "until": bench.text("go")}));
     bench.wait_for("begin a");
     client.call(2, "write", json!({"name": "b"}));
-    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}));
+    client.send(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}),
+    );
     client.call(3, "write", json!({"name": "c"}));
     std::fs::write(bench.path("go"), "").expect("a file");
     client.answer(3);
     assert!(!bench.events().contains(&"begin b".to_owned()));
     // The server has never heard of it.
-    let cancelled = bench.lines().iter().filter(|line| line.windows(9).any(|part| part == b"cancelled")).count();
+    let cancelled = bench
+        .lines()
+        .iter()
+        .filter(|line| line.windows(9).any(|part| part == b"cancelled"))
+        .count();
     assert_eq!(cancelled, 0);
 }
 
 #[test]
 fn a_cancelled_call_that_runs_keeps_its_lock() {
-    for (policy, told) in [("", true), ("[[tool]]\nmatch = \"*\"\non-cancel = \"keep\"\n", false)] {
+    for (policy, told) in [
+        ("", true),
+        ("[[tool]]\nmatch = \"*\"\non-cancel = \"keep\"\n", false),
+    ] {
         let bench = Bench::new();
         bench.policy(policy);
         let mut client = bench.guard();
@@ -207,7 +284,10 @@ fn a_cancelled_call_that_runs_keeps_its_lock() {
         std::fs::write(bench.path("go"), "").expect("a file");
         // The answer of the cancelled call is for nobody.
         assert_eq!(client.message()["id"], 2);
-        let heard = bench.lines().iter().any(|line| line.windows(9).any(|part| part == b"cancelled"));
+        let heard = bench
+            .lines()
+            .iter()
+            .any(|line| line.windows(9).any(|part| part == b"cancelled"));
         assert_eq!(heard, told);
     }
 }
@@ -220,7 +300,9 @@ fn a_server_that_stops_without_an_answer_gives_the_lock_back_after_a_time() {
     client.initialize();
     client.call(1, "write", json!({"name": "a", "then": "silence"}));
     bench.wait_for("end a");
-    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}));
+    client.send(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}),
+    );
     let began = std::time::Instant::now();
     client.call(2, "write", json!({"name": "b"}));
     client.answer(2);

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 /// The guard is still there and in order.
 fn still_works(client: &mut common::Client) {
     client.call("after", "write", json!({"name": "after"}));
-    assert_eq!(client.answer("after")["result"]["content"][0]["text"], "after");
+    assert_eq!(
+        client.answer("after")["result"]["content"][0]["text"],
+        "after"
+    );
 }
 
 #[test]
@@ -25,20 +28,38 @@ fn messages_that_are_none() {
         (b"[[]]", -32600),
         (b"{}", -32600),
         (br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
-        (br#"{"jsonrpc":"2.0","id":7,"method":"ping","id":8}"#, -32600),
-        (br#"{"jsonrpc":"2.0","id":7,"method":"ping","\u006dethod":"tools/call"}"#, -32600),
-        (br#"{"jsonrpc":"2.0","id":7,"result":{},"method":"ping"}"#, -32600),
+        (
+            br#"{"jsonrpc":"2.0","id":7,"method":"ping","id":8}"#,
+            -32600,
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":7,"method":"ping","\u006dethod":"tools/call"}"#,
+            -32600,
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":7,"result":{},"method":"ping"}"#,
+            -32600,
+        ),
     ] {
         client.send_bytes(bytes);
         let answer = client.message();
-        assert_eq!(answer["error"]["code"], code, "{}", String::from_utf8_lossy(bytes));
+        assert_eq!(
+            answer["error"]["code"],
+            code,
+            "{}",
+            String::from_utf8_lossy(bytes)
+        );
         assert_eq!(answer["id"], Value::Null);
     }
     client.send_bytes(br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read","name":"write"}}"#);
     assert_eq!(client.answer(7)["error"]["code"], -32602);
     client.send_bytes(br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":5}}"#);
     assert_eq!(client.answer(7)["error"]["code"], -32602);
-    assert_eq!(bench.lines().len(), before, "nothing of it reached the server");
+    assert_eq!(
+        bench.lines().len(),
+        before,
+        "nothing of it reached the server"
+    );
     still_works(&mut client);
 }
 
@@ -47,20 +68,47 @@ fn messages_that_are_too_much() {
     let bench = Bench::new();
     let mut client = bench.guard_with(&["--max-message", "100000"]);
     client.initialize();
-    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{}{}}}"#, "[".repeat(40_000), "]".repeat(40_000));
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{}{}}}"#,
+        "[".repeat(40_000),
+        "]".repeat(40_000)
+    );
     client.send_bytes(deep.as_bytes());
-    assert!(client.message()["error"]["message"].as_str().is_some_and(|text| text.contains("nested deeper")));
+    assert!(
+        client.message()["error"]["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("nested deeper"))
+    );
     // A line that does not end for 50 MB, and then does.
     let chunk = vec![b'x'; 1 << 20];
     let long: Vec<u8> = chunk.iter().copied().cycle().take(50 << 20).collect();
     client.send_bytes(&long);
-    assert!(client.message()["error"]["message"].as_str().is_some_and(|text| text.contains("larger than 100000 bytes")));
-    let many = format!("[{}]", vec![r#"{"jsonrpc":"2.0","method":"x"}"#; 1001].join(","));
+    assert!(
+        client.message()["error"]["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("larger than 100000 bytes"))
+    );
+    let many = format!(
+        "[{}]",
+        vec![r#"{"jsonrpc":"2.0","method":"x"}"#; 1001].join(",")
+    );
     client.send_bytes(many.as_bytes());
-    assert!(client.message()["error"]["message"].as_str().is_some_and(|text| text.contains("more than 1000 messages")));
-    let status = std::fs::read_to_string(format!("/proc/{}/status", client.child.id())).expect("a process");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-    let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+    assert!(
+        client.message()["error"]["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("more than 1000 messages"))
+    );
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", client.child.id())).expect("a process");
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .expect("a peak");
+    let kilobytes: u64 = peak
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .expect("a number");
     assert!(kilobytes < 60_000, "{kilobytes} kB");
     still_works(&mut client);
 }
@@ -74,7 +122,10 @@ fn an_id_that_is_in_use() {
     bench.wait_for("begin a");
     client.send_bytes(br#"{"jsonrpc":"2.0","id":1.0,"method":"tools/call","params":{"name":"write","arguments":{"name":"b"}}}"#);
     let refused = client.message();
-    assert_eq!((&refused["id"], &refused["error"]["code"]), (&Value::Null, &json!(-32600)));
+    assert_eq!(
+        (&refused["id"], &refused["error"]["code"]),
+        (&Value::Null, &json!(-32600))
+    );
     std::fs::write(bench.path("go"), "").expect("a file");
     assert_eq!(client.answer(1)["result"]["content"][0]["text"], "a");
     assert!(!bench.events().contains(&"begin b".to_owned()));
@@ -102,7 +153,8 @@ fn a_server_whose_answer_is_ambiguous() {
     client.call(1, "write", json!({"name": "a", "then": "silence"}));
     bench.wait_for("end a");
     let twice = r#"{"jsonrpc":"2.0","id":1,"result":{"a":1},"result":{"a":2}}"#;
-    client.send(&json!({"jsonrpc": "2.0", "id": "raw", "method": "raw", "params": {"text": twice}}));
+    client
+        .send(&json!({"jsonrpc": "2.0", "id": "raw", "method": "raw", "params": {"text": twice}}));
     let answer = client.answer(1);
     assert_eq!(answer["error"]["code"], -32603);
     still_works(&mut client);
@@ -131,7 +183,16 @@ fn tricks_with_paths_stay_keys() {
     let mut client = bench.guard();
     client.initialize();
     let outside = bench.path("outside");
-    let keys = ["../../outside".to_owned(), outside.display().to_string(), "a\0b".to_owned(), ".".to_owned(), "..".to_owned(), "/".to_owned(), "x".repeat(100_000), "\u{202e}".to_owned()];
+    let keys = [
+        "../../outside".to_owned(),
+        outside.display().to_string(),
+        "a\0b".to_owned(),
+        ".".to_owned(),
+        "..".to_owned(),
+        "/".to_owned(),
+        "x".repeat(100_000),
+        "\u{202e}".to_owned(),
+    ];
     for (id, key) in keys.iter().enumerate() {
         client.call(id as u64, "write", json!({ "key": key }));
         assert_eq!(reason(&client.answer(id as u64)), "not refused");
@@ -139,7 +200,15 @@ fn tricks_with_paths_stay_keys() {
     assert!(!outside.exists());
     // The locks' folder holds files of the backend's own naming only.
     for entry in std::fs::read_dir(bench.path("locks")).expect("locks") {
-        let name = entry.expect("an entry").file_name().into_string().expect("text");
-        assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')), "{name}");
+        let name = entry
+            .expect("an entry")
+            .file_name()
+            .into_string()
+            .expect("text");
+        assert!(
+            name.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')),
+            "{name}"
+        );
     }
 }

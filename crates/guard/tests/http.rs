@@ -2,157 +2,14 @@
 
 mod common;
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::Write as _;
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
+use common::http::{Answer, Guard};
 use common::{Bench, SOON, example, is_alive, reason};
 use serde_json::{Value, json};
-
-struct Guard {
-    child: Child,
-    address: String,
-}
-
-impl Guard {
-    fn start(bench: &Bench, options: &[&str]) -> Self {
-        if !bench.path("guard.toml").exists() {
-            bench.policy("");
-        }
-        let mut command = Command::new(example("guard"));
-        command.arg("--policy").arg(bench.path("guard.toml")).args(["--listen", "127.0.0.1:0"]).args(options);
-        if !options.contains(&"--servers") {
-            command.arg("--").arg(example("server")).arg(bench.path("events"));
-        }
-        Self::run(command)
-    }
-
-    fn run(mut command: Command) -> Self {
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a guard");
-        let mut lines = BufReader::new(child.stderr.take().expect("errors")).lines();
-        let address = loop {
-            let line = lines.next().expect("a line before the end").expect("text");
-            match serde_json::from_str::<Value>(&line) {
-                Ok(line) if line["event"] == "listening" => break line["address"].as_str().expect("text").to_owned(),
-                _ => eprintln!("{line}"),
-            }
-        };
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
-        Self { child, address }
-    }
-
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(&self.address).expect("a connection");
-        stream.set_read_timeout(Some(SOON)).expect("a timeout");
-        stream
-    }
-
-    /// Sends a request; the answer is to be read.
-    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        let mut stream = self.connect();
-        let mut head = format!("{method} {path} HTTP/1.1\r\nContent-Length: {}\r\n", body.len());
-        let default = [
-            ("Host", "localhost"),
-            ("Content-Type", "application/json"),
-            ("Accept", "application/json, text/event-stream"),
-        ];
-        for (name, value) in default.iter().chain(headers) {
-            let replaced = headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
-            if !replaced || headers.contains(&(*name, *value)) {
-                head.push_str(&format!("{name}: {value}\r\n"));
-            }
-        }
-        stream.write_all(format!("{head}\r\n{body}").as_bytes()).expect("sent");
-        Answer::read(stream)
-    }
-
-    fn post(&self, headers: &[(&str, &str)], body: &Value) -> Answer {
-        self.send("POST", "/mcp", headers, &body.to_string())
-    }
-
-    /// Begins a session of the older revisions.
-    fn session(&self) -> String {
-        let answer = self.post(&[], &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}));
-        let session = answer.header("mcp-session-id").expect("a session").to_owned();
-        assert_eq!(answer.json()["result"]["protocolVersion"], "2025-11-25");
-        let done = self.post(&[("Mcp-Session-Id", &session)], &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        assert_eq!(done.status, 202);
-        session
-    }
-
-    fn stop(&mut self) -> Option<i32> {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("alive");
-        self.child.wait().expect("an end").code()
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            self.stop();
-        }
-    }
-}
-
-struct Answer {
-    status: u16,
-    headers: Vec<(String, String)>,
-    stream: BufReader<TcpStream>,
-}
-
-impl Answer {
-    fn read(stream: TcpStream) -> Self {
-        let mut stream = BufReader::new(stream);
-        let mut line = String::new();
-        stream.read_line(&mut line).expect("a status");
-        let status = line.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-        let mut headers = Vec::new();
-        loop {
-            line.clear();
-            if stream.read_line(&mut line).expect("a header") == 0 || line == "\r\n" {
-                break;
-            }
-            let (name, value) = line.trim_end().split_once(": ").expect("a header");
-            headers.push((name.to_ascii_lowercase(), value.to_owned()));
-        }
-        Self { status, headers, stream }
-    }
-
-    fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
-    }
-
-    fn body(mut self) -> String {
-        let length = self.header("content-length").and_then(|length| length.parse().ok()).expect("a length");
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body).expect("a body");
-        String::from_utf8(body).expect("text")
-    }
-
-    fn json(self) -> Value {
-        assert_eq!(self.header("content-type"), Some("application/json"));
-        serde_json::from_str(&self.body()).expect("JSON")
-    }
-
-    /// The next event of a stream: its id and its message. `None` at its end.
-    fn event(&mut self) -> Option<(String, Value)> {
-        let (mut id, mut line) = (String::new(), String::new());
-        loop {
-            line.clear();
-            if self.stream.read_line(&mut line).expect("an event") == 0 || line == "0\r\n" {
-                return None;
-            }
-            if let Some(text) = line.strip_prefix("id: ") {
-                id = text.trim_end().to_owned();
-            } else if let Some(text) = line.strip_prefix("data: ") {
-                return Some((id, serde_json::from_str(text).expect("JSON")));
-            }
-        }
-    }
-}
 
 fn call(id: u64, tool: &str, arguments: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
@@ -168,8 +25,11 @@ fn modern(id: u64, tool: &str, arguments: Value) -> Value {
     message
 }
 
-const MODERN: [(&str, &str); 3] =
-    [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), ("Mcp-Name", "write")];
+const MODERN: [(&str, &str); 3] = [
+    ("MCP-Protocol-Version", "2026-07-28"),
+    ("Mcp-Method", "tools/call"),
+    ("Mcp-Name", "write"),
+];
 
 #[test]
 fn a_session_has_a_server_of_its_own_and_ends_with_it() {
@@ -178,15 +38,39 @@ fn a_session_has_a_server_of_its_own_and_ends_with_it() {
     let (one, two) = (guard.session(), guard.session());
     assert_ne!(one, two);
     // One for each, and one for clients without sessions.
-    let starts = || bench.events().iter().filter(|event| event.starts_with("start ")).count();
+    let starts = || {
+        bench
+            .events()
+            .iter()
+            .filter(|event| event.starts_with("start "))
+            .count()
+    };
     assert_eq!(starts(), 3);
     for session in [&one, &two] {
-        let answer = guard.post(&[("Mcp-Session-Id", session)], &call(1, "write", json!({"name": "a"})));
+        let answer = guard.post(
+            &[("Mcp-Session-Id", session)],
+            &call(1, "write", json!({"name": "a"})),
+        );
         assert_eq!(answer.json()["result"]["content"][0]["text"], "a");
     }
-    assert_eq!(guard.send("DELETE", "/mcp", &[("Mcp-Session-Id", &one)], "").status, 204);
-    assert_eq!(guard.post(&[("Mcp-Session-Id", &one)], &call(2, "write", json!({}))).status, 404);
-    assert_eq!(guard.post(&[("Mcp-Session-Id", "guess")], &call(2, "write", json!({}))).status, 404);
+    assert_eq!(
+        guard
+            .send("DELETE", "/mcp", &[("Mcp-Session-Id", &one)], "")
+            .status,
+        204
+    );
+    assert_eq!(
+        guard
+            .post(&[("Mcp-Session-Id", &one)], &call(2, "write", json!({})))
+            .status,
+        404
+    );
+    assert_eq!(
+        guard
+            .post(&[("Mcp-Session-Id", "guess")], &call(2, "write", json!({})))
+            .status,
+        404
+    );
     assert_eq!(guard.post(&[], &call(2, "write", json!({}))).status, 400);
     bench.wait_for("eof");
 }
@@ -201,14 +85,20 @@ fn sessions_exclude_each_other() {
             for id in 0..10 {
                 let (guard, bench) = (&guard, &bench);
                 scope.spawn(move || {
-                    let answer = guard.post(&[("Mcp-Session-Id", session)], &call(id, "write", json!({"count": bench.text("counter")})));
+                    let answer = guard.post(
+                        &[("Mcp-Session-Id", session)],
+                        &call(id, "write", json!({"count": bench.text("counter")})),
+                    );
                     assert_eq!(reason(&answer.json()), "not refused");
                 });
             }
         }
     });
     assert_eq!(bench.most_at_once(), 1);
-    assert_eq!(std::fs::read_to_string(bench.path("counter")).expect("a counter"), "30");
+    assert_eq!(
+        std::fs::read_to_string(bench.path("counter")).expect("a counter"),
+        "30"
+    );
 }
 
 #[test]
@@ -227,14 +117,24 @@ fn without_sessions_ids_of_clients_may_be_the_same() {
                 // Progress comes first, so it is a stream; both are in the client's own words.
                 assert_eq!(answer.header("content-type"), Some("text/event-stream"));
                 let (id, progress) = answer.event().expect("progress");
-                assert_eq!((id.as_str(), &progress["params"]["progressToken"]), ("", &json!("same")));
+                assert_eq!(
+                    (id.as_str(), &progress["params"]["progressToken"]),
+                    ("", &json!("same"))
+                );
                 let (_, result) = answer.event().expect("an answer");
-                assert_eq!((&result["id"], &result["result"]["content"][0]["text"]), (&json!(1), &json!(name)));
+                assert_eq!(
+                    (&result["id"], &result["result"]["content"][0]["text"]),
+                    (&json!(1), &json!(name))
+                );
                 assert!(answer.event().is_none());
             });
         }
     });
-    let starts = bench.events().iter().filter(|event| event.starts_with("start ")).count();
+    let starts = bench
+        .events()
+        .iter()
+        .filter(|event| event.starts_with("start "))
+        .count();
     assert_eq!(starts, 1);
 }
 
@@ -243,7 +143,10 @@ fn headers_must_say_what_the_body_says() {
     let bench = Bench::new();
     let guard = Guard::start(&bench, &[]);
     let message = modern(1, "write", json!({"name": "a"}));
-    assert_eq!(guard.post(&MODERN, &message).json()["result"]["content"][0]["text"], "a");
+    assert_eq!(
+        guard.post(&MODERN, &message).json()["result"]["content"][0]["text"],
+        "a"
+    );
     let encoded = [MODERN[0], MODERN[1], ("Mcp-Name", "=?base64?d3JpdGU=?=")];
     assert_eq!(guard.post(&encoded, &message).status, 200);
     for wrong in [
@@ -264,18 +167,33 @@ fn a_client_that_leaves_has_cancelled_but_its_lock_stays() {
     let guard = Guard::start(&bench, &[]);
     let message = modern(1, "write", json!({"name": "a", "until": bench.text("go")})).to_string();
     let mut stream = guard.connect();
-    let head = format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: write\r\nContent-Length: {}\r\n\r\n", message.len());
-    stream.write_all((head + &message).as_bytes()).expect("sent");
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: write\r\nContent-Length: {}\r\n\r\n",
+        message.len()
+    );
+    stream
+        .write_all((head + &message).as_bytes())
+        .expect("sent");
     bench.wait_for("begin a");
     drop(stream);
     std::thread::scope(|scope| {
-        let other = scope.spawn(|| guard.post(&MODERN, &modern(1, "write", json!({"name": "b"}))).json());
+        let other = scope.spawn(|| {
+            guard
+                .post(&MODERN, &modern(1, "write", json!({"name": "b"})))
+                .json()
+        });
         std::thread::sleep(Duration::from_millis(300));
         assert!(!other.is_finished(), "the lock was released");
         std::fs::write(bench.path("go"), "").expect("a file");
-        assert_eq!(other.join().expect("an answer")["result"]["content"][0]["text"], "b");
+        assert_eq!(
+            other.join().expect("an answer")["result"]["content"][0]["text"],
+            "b"
+        );
     });
-    let told = bench.lines().iter().any(|line| line.windows(9).any(|part| part == b"cancelled"));
+    let told = bench
+        .lines()
+        .iter()
+        .any(|line| line.windows(9).any(|part| part == b"cancelled"));
     assert!(told, "the server was not told");
 }
 
@@ -295,7 +213,10 @@ fn a_stream_is_taken_up_where_it_broke() {
     let again = [headers[0], ("Last-Event-ID", seen.as_str())];
     let mut answer = guard.send("GET", "/mcp", &again, "");
     let (_, result) = answer.event().expect("the answer");
-    assert_eq!((&result["id"], &result["result"]["content"][0]["text"]), (&json!(1), &json!("a")));
+    assert_eq!(
+        (&result["id"], &result["result"]["content"][0]["text"]),
+        (&json!(1), &json!("a"))
+    );
 }
 
 #[test]
@@ -318,29 +239,73 @@ fn what_the_server_says_of_its_own_accord() {
     assert_eq!(guard.send("GET", "/mcp", &headers, "").status, 409);
     let reply = json!({"jsonrpc": "2.0", "id": "q", "result": {"roots": []}});
     assert_eq!(guard.post(&headers, &reply).status, 202);
-    guard.post(&headers, &json!({"jsonrpc": "2.0", "id": 9, "method": "ping"})).json();
-    assert!(bench.lines().iter().any(|line| *line == reply.to_string().into_bytes()));
+    guard
+        .post(
+            &headers,
+            &json!({"jsonrpc": "2.0", "id": 9, "method": "ping"}),
+        )
+        .json();
+    assert!(
+        bench
+            .lines()
+            .iter()
+            .any(|line| *line == reply.to_string().into_bytes())
+    );
 }
 
 #[test]
 fn who_may_not_come_in() {
     let bench = Bench::new();
-    std::fs::write(bench.path("tokens"), "alice 0123456789abcdef\nbob fedcba9876543210\n").expect("tokens");
+    std::fs::write(
+        bench.path("tokens"),
+        "alice 0123456789abcdef\nbob fedcba9876543210\n",
+    )
+    .expect("tokens");
     let guard = Guard::start(&bench, &["--token-file", &bench.text("tokens")]);
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     let good = ("Authorization", "Bearer 0123456789abcdef");
     assert_eq!(guard.post(&[], &ping).status, 401);
-    assert_eq!(guard.post(&[("Authorization", "Bearer 0123456789abcdeX")], &ping).status, 401);
-    assert_eq!(guard.post(&[good, ("Origin", "https://evil.example")], &ping).status, 403);
-    assert_eq!(guard.post(&[good, ("Host", "evil.example")], &ping).status, 403);
-    assert_eq!(guard.post(&[good], &ping).status, 400, "let in, but without a session");
+    assert_eq!(
+        guard
+            .post(&[("Authorization", "Bearer 0123456789abcdeX")], &ping)
+            .status,
+        401
+    );
+    assert_eq!(
+        guard
+            .post(&[good, ("Origin", "https://evil.example")], &ping)
+            .status,
+        403
+    );
+    assert_eq!(
+        guard.post(&[good, ("Host", "evil.example")], &ping).status,
+        403
+    );
+    assert_eq!(
+        guard.post(&[good], &ping).status,
+        400,
+        "let in, but without a session"
+    );
     // A session is its caller's own.
     let begin = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}});
     let answer = guard.post(&[good], &begin);
-    let session = answer.header("mcp-session-id").expect("a session").to_owned();
-    assert_eq!(guard.post(&[good, ("Mcp-Session-Id", &session)], &ping).status, 200);
+    let session = answer
+        .header("mcp-session-id")
+        .expect("a session")
+        .to_owned();
+    assert_eq!(
+        guard
+            .post(&[good, ("Mcp-Session-Id", &session)], &ping)
+            .status,
+        200
+    );
     let bob = ("Authorization", "Bearer fedcba9876543210");
-    assert_eq!(guard.post(&[bob, ("Mcp-Session-Id", &session)], &ping).status, 404);
+    assert_eq!(
+        guard
+            .post(&[bob, ("Mcp-Session-Id", &session)], &ping)
+            .status,
+        404
+    );
 }
 
 #[test]
@@ -348,7 +313,12 @@ fn requests_that_are_too_much_or_make_no_sense() {
     let bench = Bench::new();
     let guard = Guard::start(&bench, &["--max-message", "100000"]);
     assert_eq!(guard.send("POST", "/mcp", &[], "{").status, 400);
-    assert_eq!(guard.send("POST", "/mcp", &[("Content-Type", "text/plain")], "{}").status, 415);
+    assert_eq!(
+        guard
+            .send("POST", "/mcp", &[("Content-Type", "text/plain")], "{}")
+            .status,
+        415
+    );
     assert_eq!(guard.send("POST", "/elsewhere", &[], "{}").status, 404);
     assert_eq!(guard.send("POST", "/mcp/../mcp", &[], "{}").status, 404);
     assert_eq!(guard.send("PUT", "/mcp", &[], "{}").status, 405);
@@ -386,8 +356,13 @@ fn a_signal_loses_no_call() {
     let caller = std::thread::spawn(move || {
         let mut stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(SOON)).expect("a timeout");
-        let head = format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nMcp-Session-Id: {session}\r\nContent-Length: {}\r\n\r\n", message.len());
-        stream.write_all((head + &message).as_bytes()).expect("sent");
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nMcp-Session-Id: {session}\r\nContent-Length: {}\r\n\r\n",
+            message.len()
+        );
+        stream
+            .write_all((head + &message).as_bytes())
+            .expect("sent");
         Answer::read(stream).json()
     });
     bench.wait_for("begin a");
@@ -395,7 +370,10 @@ fn a_signal_loses_no_call() {
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("alive");
     std::thread::sleep(Duration::from_millis(200));
     std::fs::write(bench.path("go"), "").expect("a file");
-    assert_eq!(caller.join().expect("an answer")["result"]["content"][0]["text"], "a");
+    assert_eq!(
+        caller.join().expect("an answer")["result"]["content"][0]["text"],
+        "a"
+    );
     assert_eq!(guard.child.wait().expect("an end").code(), Some(0));
     for event in bench.events() {
         if let Some(pid) = event.strip_prefix("start ") {
@@ -427,7 +405,10 @@ fn one_that_does_not_start_is_named_and_the_others_are_ended() {
     let bench = Bench::new();
     bench.policy("");
     let server = example("server").display().to_string();
-    for (command, args) in [("no-such-command", json!([])), ("sh", json!(["-c", "exit 3"]))] {
+    for (command, args) in [
+        ("no-such-command", json!([])),
+        ("sh", json!(["-c", "exit 3"])),
+    ] {
         let file = json!({"mcpServers": {
             "good": {"command": server, "args": [bench.text("events")]},
             "worse": {"command": command, "args": args}}});
@@ -457,9 +438,17 @@ fn from_stdio_to_http_and_back() {
     let far = Guard::start(&bench, &[]);
     let near = Bench::new();
     near.policy("");
-    std::fs::write(near.path("mcp.json"), json!({"mcpServers": {"far": {"url": format!("http://{}/mcp", far.address)}}}).to_string()).expect("a file");
+    std::fs::write(
+        near.path("mcp.json"),
+        json!({"mcpServers": {"far": {"url": format!("http://{}/mcp", far.address)}}}).to_string(),
+    )
+    .expect("a file");
     let mut command = Command::new(example("guard"));
-    command.arg("--policy").arg(near.path("guard.toml")).arg("--servers").arg(near.path("mcp.json"));
+    command
+        .arg("--policy")
+        .arg(near.path("guard.toml"))
+        .arg("--servers")
+        .arg(near.path("mcp.json"));
     let mut client = common::Client::start(command);
     client.initialize();
     // The near guard holds them apart, the far one does not.
@@ -469,10 +458,15 @@ fn from_stdio_to_http_and_back() {
     for answer in client.answers(10) {
         assert_eq!(reason(&answer), "not refused");
     }
-    assert_eq!(std::fs::read_to_string(bench.path("counter")).expect("a counter"), "10");
+    assert_eq!(
+        std::fs::read_to_string(bench.path("counter")).expect("a counter"),
+        "10"
+    );
     // A question of the server finds its way through both.
     let question = json!({"jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage", "params": {"n": 1}});
-    client.send(&json!({"jsonrpc": "2.0", "method": "raw", "params": {"text": question.to_string()}}));
+    client.send(
+        &json!({"jsonrpc": "2.0", "method": "raw", "params": {"text": question.to_string()}}),
+    );
     assert_eq!(client.message(), question);
     client.send(&json!({"jsonrpc": "2.0", "id": 77, "method": "tools/call",
         "params": {"name": "write", "arguments": {"name": "p"}, "_meta": {"progressToken": 5}}}));
@@ -485,12 +479,19 @@ fn from_stdio_to_http_and_back() {
 #[test]
 fn metrics_are_served() {
     let bench = Bench::new();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port");
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a port");
     let guard = Guard::start(&bench, &["--metrics", &port.to_string()]);
     guard.post(&MODERN, &modern(1, "write", json!({})));
     let mut stream = TcpStream::connect(port).expect("a connection");
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("sent");
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .expect("sent");
     let text = Answer::read(stream).body();
-    assert!(text.contains("toctou_guard_calls_total{server=\"server\""), "{text}");
+    assert!(
+        text.contains("toctou_guard_calls_total{server=\"server\""),
+        "{text}"
+    );
     assert!(text.contains("toctou_guard_running 0"), "{text}");
 }

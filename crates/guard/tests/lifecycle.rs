@@ -11,7 +11,10 @@ use serde_json::json;
 
 fn server_pid(bench: &Bench) -> String {
     let events = bench.events();
-    let start = events.iter().rfind(|event| event.starts_with("start ")).expect("a start");
+    let start = events
+        .iter()
+        .rfind(|event| event.starts_with("start "))
+        .expect("a start");
     start["start ".len()..].to_owned()
 }
 
@@ -36,7 +39,11 @@ fn a_signal_loses_no_call_and_starts_none() {
         std::fs::write(bench.path("go"), "").expect("a file");
         assert_eq!(client.answer(1)["result"]["content"][0]["text"], "a");
         assert_eq!(client.wait(), Some(0));
-        let begun: Vec<_> = bench.events().into_iter().filter(|event| event.starts_with("begin")).collect();
+        let begun: Vec<_> = bench
+            .events()
+            .into_iter()
+            .filter(|event| event.starts_with("begin"))
+            .collect();
         assert_eq!(begun, ["begin a"]);
         assert!(bench.events().contains(&"eof".to_owned()));
         assert!(!is_alive(&server_pid(&bench)));
@@ -48,14 +55,22 @@ fn calls_that_do_not_end_are_cut_off() {
     let bench = Bench::new();
     let mut client = bench.guard_with(&["--grace", "1"]);
     client.initialize();
-    client.call(1, "write", json!({"name": "a", "until": bench.text("never")}));
+    client.call(
+        1,
+        "write",
+        json!({"name": "a", "until": bench.text("never")}),
+    );
     bench.wait_for("begin a");
     let began = Instant::now();
     client.signal(Signal::TERM);
     // The server is ended, and the caller hears of it.
     assert_eq!(reason(&client.answer(1)), "server-died");
     assert_eq!(client.wait(), Some(0));
-    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        began.elapsed()
+    );
     assert!(!is_alive(&server_pid(&bench)));
 }
 
@@ -70,7 +85,10 @@ fn what_was_asked_before_the_end_of_input_is_done() {
     client.close_input();
     assert_eq!(client.rest().len(), 10);
     assert_eq!(client.wait(), Some(0));
-    assert_eq!(std::fs::read_to_string(bench.path("counter")).expect("a counter"), "10");
+    assert_eq!(
+        std::fs::read_to_string(bench.path("counter")).expect("a counter"),
+        "10"
+    );
     assert!(!is_alive(&server_pid(&bench)));
 }
 
@@ -85,7 +103,9 @@ fn a_crash_is_told_at_once_and_nothing_is_sent_twice() {
     let mut answers = [client.message(), client.message()];
     answers.sort_by_key(|answer| answer["id"].is_string());
     assert_eq!(reason(&answers[0]), "server-died");
-    let text = answers[0]["result"]["content"][0]["text"].as_str().expect("text");
+    let text = answers[0]["result"]["content"][0]["text"]
+        .as_str()
+        .expect("text");
     assert!(text.contains("may or may not have taken effect"), "{text}");
     assert_eq!(answers[1]["error"]["code"], -32010);
     // While it is down, calls are refused; then the handshake is said again.
@@ -101,7 +121,14 @@ fn a_crash_is_told_at_once_and_nothing_is_sent_twice() {
     };
     assert_eq!(answer["result"]["content"][0]["text"], "b");
     assert_ne!(server_pid(&bench), before);
-    assert_eq!(bench.events().iter().filter(|event| *event == "begin a").count(), 1);
+    assert_eq!(
+        bench
+            .events()
+            .iter()
+            .filter(|event| *event == "begin a")
+            .count(),
+        1
+    );
     let told: Vec<String> = bench
         .lines()
         .iter()
@@ -109,15 +136,29 @@ fn a_crash_is_told_at_once_and_nothing_is_sent_twice() {
         .filter_map(|message| message["method"].as_str().map(str::to_owned))
         .filter(|method| method.contains("initialize"))
         .collect();
-    assert_eq!(told, ["initialize", "notifications/initialized", "initialize", "notifications/initialized"]);
+    assert_eq!(
+        told,
+        [
+            "initialize",
+            "notifications/initialized",
+            "initialize",
+            "notifications/initialized"
+        ]
+    );
 }
 
 #[test]
 fn a_server_that_cannot_start_is_named() {
-    let run = Command::new(example("guard")).args(["--", "no-such-command"]).output().expect("a guard");
+    let run = Command::new(example("guard"))
+        .args(["--", "no-such-command"])
+        .output()
+        .expect("a guard");
     assert_eq!(run.status.code(), Some(2));
     let text = String::from_utf8_lossy(&run.stderr);
-    assert!(text.contains("server `no-such-command`: cannot start"), "{text}");
+    assert!(
+        text.contains("server `no-such-command`: cannot start"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -125,7 +166,10 @@ fn what_the_server_started_goes_with_it() {
     let bench = Bench::new();
     bench.policy("");
     let mut command = Command::new(example("guard"));
-    command.arg("--policy").arg(bench.path("guard.toml")).args(["--", "sh", "-c"]);
+    command
+        .arg("--policy")
+        .arg(bench.path("guard.toml"))
+        .args(["--", "sh", "-c"]);
     // A shell in between, as npx has it, and something left behind in the background.
     command.arg(format!(
         "sleep 1000 & echo $! > {}; {} {}",
@@ -140,4 +184,49 @@ fn what_the_server_started_goes_with_it() {
     let left = std::fs::read_to_string(bench.path("pid")).expect("a pid");
     std::thread::sleep(Duration::from_millis(200));
     assert!(!is_alive(left.trim()), "sleep {left} is still there");
+}
+
+#[test]
+fn the_traffic_is_kept_without_secrets() {
+    let bench = Bench::new();
+    let mut client = bench.guard_with(&["--record", &bench.text("record")]);
+    client.initialize();
+    client.call(
+        1,
+        "write",
+        json!({"name": "a", "api_key": "hunter2hunter2"}),
+    );
+    client.answer(1);
+    client.close_input();
+    assert_eq!(client.wait(), Some(0));
+    let text = std::fs::read_to_string(bench.path("record")).expect("a record");
+    assert!(!text.contains("hunter2"), "{text}");
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines[0]["schema"], "toctou.record/1");
+    let ways: Vec<&str> = lines
+        .iter()
+        .filter(|line| line["message"]["id"] == 1)
+        .filter_map(|line| line["way"].as_str())
+        .collect();
+    assert_eq!(
+        ways,
+        ["from-client", "to-server", "from-server", "to-client"]
+    );
+    let call = lines
+        .iter()
+        .find(|line| line["message"]["method"] == "tools/call")
+        .expect("a call");
+    assert_eq!(
+        call["message"]["params"]["arguments"],
+        json!({"name": "a", "api_key": "[masked]"})
+    );
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(bench.path("record"))
+        .expect("a file")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
 }

@@ -8,7 +8,9 @@ use common::{Bench, reason};
 use serde_json::{Value, json};
 
 fn text(answer: &Value) -> &str {
-    answer["result"]["content"][0]["text"].as_str().unwrap_or_default()
+    answer["result"]["content"][0]["text"]
+        .as_str()
+        .unwrap_or_default()
 }
 
 #[test]
@@ -18,11 +20,18 @@ fn calls_of_one_caller_at_once() {
     let mut client = bench.guard();
     client.initialize();
     for id in 0..3 {
-        client.call(id, "write", json!({"name": format!("c{id}"), "until": bench.text("go")}));
+        client.call(
+            id,
+            "write",
+            json!({"name": format!("c{id}"), "until": bench.text("go")}),
+        );
     }
     let refused = client.message();
     assert_eq!(reason(&refused), "at-limit");
-    assert!(text(&refused).contains("2 calls are running, which is the limit"), "{refused}");
+    assert!(
+        text(&refused).contains("2 calls are running, which is the limit"),
+        "{refused}"
+    );
     std::fs::write(bench.path("go"), "").expect("a file");
     client.answers(2);
     assert_eq!(bench.most_at_once(), 2);
@@ -62,10 +71,25 @@ fn calls_in_a_time() {
         })
         .collect();
     let reasons: Vec<&str> = answers.iter().map(reason).collect();
-    assert_eq!(reasons, ["not refused", "not refused", "not refused", "rate-limited", "rate-limited"]);
-    let wait = answers[3]["result"]["_meta"]["toctou/refusal"]["retryAfterMs"].as_u64().expect("a time");
+    assert_eq!(
+        reasons,
+        [
+            "not refused",
+            "not refused",
+            "not refused",
+            "rate-limited",
+            "rate-limited"
+        ]
+    );
+    let wait = answers[3]["result"]["_meta"]["toctou/refusal"]["retryAfterMs"]
+        .as_u64()
+        .expect("a time");
     assert!((1_000_000..=1_200_000).contains(&wait), "{wait}");
-    assert!(text(&answers[3]).contains("Retry after 1200 s."), "{}", answers[3]);
+    assert!(
+        text(&answers[3]).contains("Retry after 1200 s."),
+        "{}",
+        answers[3]
+    );
 }
 
 #[test]
@@ -82,19 +106,45 @@ fn a_repeated_call_runs_once() {
     other.send_bytes(br#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"arguments":{"name":"a","key":"k"},"name":"write"}}"#);
     let second = other.answer("x");
     assert_eq!(first["result"], second["result"]);
-    assert_eq!(bench.events().iter().filter(|event| *event == "begin a").count(), 1);
+    assert_eq!(
+        bench
+            .events()
+            .iter()
+            .filter(|event| *event == "begin a")
+            .count(),
+        1
+    );
     client.call(2, "write", json!({"key": "k", "name": "other"}));
     assert_eq!(reason(&client.answer(2)), "other-arguments");
     // A call that failed may be repeated.
     for id in [3, 4] {
-        client.call(id, "write", json!({"key": "f", "name": "f", "then": "fail"}));
+        client.call(
+            id,
+            "write",
+            json!({"key": "f", "name": "f", "then": "fail"}),
+        );
         assert_eq!(client.answer(id)["result"]["isError"], true);
     }
-    assert_eq!(bench.events().iter().filter(|event| *event == "begin f").count(), 2);
+    assert_eq!(
+        bench
+            .events()
+            .iter()
+            .filter(|event| *event == "begin f")
+            .count(),
+        2
+    );
     // One whose end nobody knows may not.
-    client.call(5, "write", json!({"key": "c", "name": "c", "then": "crash"}));
+    client.call(
+        5,
+        "write",
+        json!({"key": "c", "name": "c", "then": "crash"}),
+    );
     assert_eq!(reason(&client.answer(5)), "server-died");
-    other.call(6, "write", json!({"key": "c", "name": "c", "then": "crash"}));
+    other.call(
+        6,
+        "write",
+        json!({"key": "c", "name": "c", "then": "crash"}),
+    );
     assert_eq!(reason(&other.answer(6)), "outcome-unknown");
 }
 
@@ -116,7 +166,14 @@ fn two_repetitions_at_once_run_once() {
             assert_eq!(text(&answer), "once");
         }
     }
-    assert_eq!(bench.events().iter().filter(|event| *event == "begin once").count(), 1);
+    assert_eq!(
+        bench
+            .events()
+            .iter()
+            .filter(|event| *event == "begin once")
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -135,7 +192,10 @@ fn waiting_has_an_end_and_a_bound() {
     for _ in 0..2 {
         let busy = client.message();
         assert_eq!(reason(&busy), "busy");
-        assert!(text(&busy).contains("another call still holds `server:server-"), "{busy}");
+        assert!(
+            text(&busy).contains("another call still holds `server:server-"),
+            "{busy}"
+        );
         assert_eq!(busy["result"]["_meta"]["toctou/refusal"]["started"], "no");
     }
     std::fs::write(bench.path("go"), "").expect("a file");
@@ -167,7 +227,11 @@ fn observing_changes_nothing() {
     let mut client = bench.guard();
     client.initialize();
     for id in 0..3 {
-        client.call(id, "write", json!({"name": format!("c{id}"), "until": bench.text("go")}));
+        client.call(
+            id,
+            "write",
+            json!({"name": format!("c{id}"), "until": bench.text("go")}),
+        );
     }
     for id in 0..3 {
         bench.wait_for(&format!("begin c{id}"));
@@ -189,7 +253,12 @@ fn keys_and_waiting_time_are_told_if_asked_for() {
     let lock = &answer["result"]["_meta"]["toctou/lock"];
     assert_eq!(lock["keys"], json!(["k:7"]));
     assert_eq!(lock["mode"], "exclusive");
-    assert!(lock["waitedMs"].as_f64().is_some_and(|waited| waited < 1000.0), "{lock}");
+    assert!(
+        lock["waitedMs"]
+            .as_f64()
+            .is_some_and(|waited| waited < 1000.0),
+        "{lock}"
+    );
     // Without the entry, the bytes are the server's.
     let entry = format!("\"_meta\":{{\"toctou/lock\":{lock}}},");
     let plain = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"a","type":"text"}]}}"#;

@@ -45,17 +45,24 @@ impl Sink for Client {
 }
 
 fn run(memory: Arc<dyn toctou_sync::Backend>) {
-    let (policy, _) = policy::parse("[[tool]]\nmatch = \"*\"\nlock = \"{client}-{id}\"\n").expect("a policy");
+    let (policy, _) =
+        policy::parse("[[tool]]\nmatch = \"*\"\nlock = \"{client}-{id}\"\n").expect("a policy");
     let keeper = Arc::new(Gatekeeper {
         policy,
         backend: memory,
         metrics: Arc::new(Metrics::default()),
         gate: CloseGate::new(),
     });
-    let nobody: Arc<dyn Sink> = Arc::new(Client { number: usize::MAX, right: AtomicU64::new(0) });
+    let nobody: Arc<dyn Sink> = Arc::new(Client {
+        number: usize::MAX,
+        right: AtomicU64::new(0),
+    });
     let session = Session::new(Setup {
         keeper,
-        server: Server { name: "s".into(), namespace: "s".into() },
+        server: Server {
+            name: "s".into(),
+            namespace: "s".into(),
+        },
         limits: Limits::default(),
         remap: true,
         shared: true,
@@ -64,8 +71,14 @@ fn run(memory: Arc<dyn toctou_sync::Backend>) {
     });
     let server = Backlog::default();
     session.server_up(Arc::new(server.clone()));
-    let clients: Vec<Arc<Client>> =
-        (0..CLIENTS).map(|number| Arc::new(Client { number, right: AtomicU64::new(0) })).collect();
+    let clients: Vec<Arc<Client>> = (0..CLIENTS)
+        .map(|number| {
+            Arc::new(Client {
+                number,
+                right: AtomicU64::new(0),
+            })
+        })
+        .collect();
     let mut seed = 1_u64;
     for _ in 0..ROUNDS {
         for id in 0..AT_ONCE {
@@ -74,7 +87,10 @@ fn run(memory: Arc<dyn toctou_sync::Backend>) {
                 let message = format!(
                     r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t","arguments":{{"client":{number},"id":{id}}}}}}}"#
                 );
-                let origin = Origin { sink: Arc::clone(client) as Arc<dyn Sink>, subject: None };
+                let origin = Origin {
+                    sink: Arc::clone(client) as Arc<dyn Sink>,
+                    subject: None,
+                };
                 session.from_client(&message.into(), &origin);
             }
         }
@@ -95,13 +111,19 @@ fn run(memory: Arc<dyn toctou_sync::Backend>) {
     }
     assert_eq!(session.in_flight(), 0);
     for client in &clients {
-        assert_eq!(client.right.load(Ordering::Relaxed), (ROUNDS * AT_ONCE) as u64);
+        assert_eq!(
+            client.right.load(Ordering::Relaxed),
+            (ROUNDS * AT_ONCE) as u64
+        );
     }
 }
 
 #[test]
 fn a_million_answers_out_of_order() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     runtime.block_on(async {
         let backend = toctou_sync::connect("memory:").await.expect("memory");
         run(backend);

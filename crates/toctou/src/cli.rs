@@ -11,8 +11,10 @@ use toctou_core::rule::{Persona, Severity};
 use toctou_rules::registry;
 
 use crate::output::{OutputSpec, parse_output};
-pub(crate) use guard::{GuardAction, GuardArgs, GuardCheckArgs, GuardInitArgs, GuardRunArgs, LogLevel};
 use guard::GUARD_EXAMPLES;
+pub(crate) use guard::{
+    GuardAction, GuardArgs, GuardCheckArgs, GuardInitArgs, GuardRunArgs, LogLevel,
+};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().effects(Effects::BOLD))

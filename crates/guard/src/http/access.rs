@@ -57,7 +57,10 @@ impl Tokens {
     /// Compares digests: how long that takes says nothing about the token.
     fn find(&self, token: &[u8]) -> Option<Arc<str>> {
         let digest: [u8; 32] = Sha256::digest(token).into();
-        self.0.iter().find(|(_, known)| *known == digest).map(|(name, _)| Arc::clone(name))
+        self.0
+            .iter()
+            .find(|(_, known)| *known == digest)
+            .map(|(name, _)| Arc::clone(name))
     }
 }
 
@@ -88,7 +91,10 @@ impl Access {
         }
         Ok(Self {
             tokens,
-            origins: origins.iter().map(|origin| origin.trim_end_matches('/').to_ascii_lowercase()).collect(),
+            origins: origins
+                .iter()
+                .map(|origin| origin.trim_end_matches('/').to_ascii_lowercase())
+                .collect(),
             local_only,
         })
     }
@@ -107,10 +113,14 @@ impl Access {
         {
             return Err(forbidden("this Origin is not allowed"));
         }
-        let Some(tokens) = &self.tokens else { return Ok(None) };
+        let Some(tokens) = &self.tokens else {
+            return Ok(None);
+        };
         let given = headers.get(AUTHORIZATION).and_then(|value| {
             let (scheme, token) = value.as_bytes().split_at_checked(7)?;
-            scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+            scheme
+                .eq_ignore_ascii_case(b"bearer ")
+                .then(|| token.trim_ascii())
         });
         match given.and_then(|token| tokens.find(token)) {
             Some(name) => Ok(Some(name)),
@@ -122,12 +132,16 @@ impl Access {
     }
 
     fn allows(&self, origin: &HeaderValue) -> bool {
-        let Ok(origin) = origin.to_str() else { return false };
+        let Ok(origin) = origin.to_str() else {
+            return false;
+        };
         let origin = origin.to_ascii_lowercase();
         if !self.origins.is_empty() {
             return self.origins.contains(&origin);
         }
-        let Ok(uri) = origin.parse::<Uri>() else { return false };
+        let Ok(uri) = origin.parse::<Uri>() else {
+            return false;
+        };
         matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(is_local_name)
     }
 }
@@ -141,7 +155,10 @@ fn is_local_host(host: &HeaderValue) -> bool {
 
 fn is_local_name(name: &str) -> bool {
     let bare = name.trim_start_matches('[').trim_end_matches(']');
-    bare.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    bare.eq_ignore_ascii_case("localhost")
+        || bare
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
@@ -151,7 +168,12 @@ mod tests {
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         pairs
             .iter()
-            .map(|(name, value)| (name.parse().expect("a name"), value.parse().expect("a value")))
+            .map(|(name, value)| {
+                (
+                    name.parse().expect("a name"),
+                    value.parse().expect("a value"),
+                )
+            })
             .collect()
     }
 
@@ -185,11 +207,26 @@ mod tests {
 
     #[test]
     fn tokens_name_their_callers() {
-        let access = local(Some("# callers\nalice 0123456789abcdef\nbob fedcba9876543210\n"));
-        let who = |token: &'static str| access.check(&headers(&[("host", "localhost"), ("authorization", token)]));
-        assert_eq!(who("Bearer 0123456789abcdef").ok().flatten().as_deref(), Some("alice"));
-        assert_eq!(who("bearer fedcba9876543210").ok().flatten().as_deref(), Some("bob"));
-        for wrong in ["Bearer", "Bearer 0123456789abcde", "Basic 0123456789abcdef", ""] {
+        let access = local(Some(
+            "# callers\nalice 0123456789abcdef\nbob fedcba9876543210\n",
+        ));
+        let who = |token: &'static str| {
+            access.check(&headers(&[("host", "localhost"), ("authorization", token)]))
+        };
+        assert_eq!(
+            who("Bearer 0123456789abcdef").ok().flatten().as_deref(),
+            Some("alice")
+        );
+        assert_eq!(
+            who("bearer fedcba9876543210").ok().flatten().as_deref(),
+            Some("bob")
+        );
+        for wrong in [
+            "Bearer",
+            "Bearer 0123456789abcde",
+            "Basic 0123456789abcdef",
+            "",
+        ] {
             let denied = who(wrong).err().expect(wrong);
             assert_eq!(denied.status, StatusCode::UNAUTHORIZED);
         }
@@ -201,7 +238,10 @@ mod tests {
     #[test]
     fn an_open_address_needs_a_token() {
         let open = SocketAddr::from(([0, 0, 0, 0], 1));
-        assert_eq!(Access::new(open, None, &[], false).err(), Some(AccessError::Open(open)));
+        assert_eq!(
+            Access::new(open, None, &[], false).err(),
+            Some(AccessError::Open(open))
+        );
         assert!(Access::new(open, None, &[], true).is_ok());
         let tokens = Tokens::parse("0123456789abcdef").ok();
         assert!(Access::new(open, tokens, &[], false).is_ok());

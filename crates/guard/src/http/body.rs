@@ -27,8 +27,12 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(events: mpsc::Receiver<Bytes>, leaving: Option<Box<dyn Send + Sync>>) -> Self {
-        let mut alive = tokio::time::interval_at(tokio::time::Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
+    pub(super) fn new(
+        events: mpsc::Receiver<Bytes>,
+        leaving: Option<Box<dyn Send + Sync>>,
+    ) -> Self {
+        let mut alive =
+            tokio::time::interval_at(tokio::time::Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             events,
@@ -42,7 +46,10 @@ impl Body for Answer {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut *self {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Stream(stream) => {

@@ -33,10 +33,17 @@ impl Service {
     ) -> Response<Answer> {
         let (parts, body) = request.into_parts();
         let headers = parts.headers;
-        let json = headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        let json = headers
+            .get(CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         if !json {
             let text = "the Content-Type is not application/json";
-            return answer::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, Code::InvalidRequest, text);
+            return answer::error(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                None,
+                Code::InvalidRequest,
+                text,
+            );
         }
         let frame = match self.read(&headers, body).await {
             Ok(frame) => frame,
@@ -54,7 +61,8 @@ impl Service {
             Some(Err(response)) => response,
             Some(Ok(Some(_))) => {
                 let origin = subject;
-                self.stateless(endpoint, &frame, first, origin, &headers).await
+                self.stateless(endpoint, &frame, first, origin, &headers)
+                    .await
             }
             _ if first.is_some_and(|message| message.method == "initialize") => {
                 self.begin(endpoint, &frame, subject, &headers).await
@@ -80,9 +88,16 @@ impl Service {
         let limit = self.guard.limits.bytes;
         let too_large = || {
             let text = Fault::TooLarge(limit).to_string();
-            answer::error(StatusCode::PAYLOAD_TOO_LARGE, None, Code::InvalidRequest, &text)
+            answer::error(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                None,
+                Code::InvalidRequest,
+                &text,
+            )
         };
-        let said = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        let said = headers
+            .get(CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         if said.is_some_and(|length| length > limit as u64) {
             return Err(too_large());
         }
@@ -108,19 +123,37 @@ impl Service {
         }
         if self.guard.keeper.gate.is_closed() || !self.sessions.has_room() {
             let text = "no more sessions at the moment";
-            return answer::error(StatusCode::SERVICE_UNAVAILABLE, None, Code::TooManyRequests, text);
+            return answer::error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                None,
+                Code::TooManyRequests,
+                text,
+            );
         }
         let streams = Arc::new(Streams::default());
         let main: Arc<dyn Sink> = Arc::new(Arc::clone(&streams));
-        let session = self.guard.session(endpoint.upstream.server(), main, true, false);
+        let session = self
+            .guard
+            .session(endpoint.upstream.server(), main, true, false);
         let supervised = match self.guard.start(&endpoint.upstream, &session, None) {
             Ok(supervised) => supervised,
             Err(error) => {
-                return answer::error(StatusCode::BAD_GATEWAY, None, Code::Unavailable, &error.to_string());
+                return answer::error(
+                    StatusCode::BAD_GATEWAY,
+                    None,
+                    Code::Unavailable,
+                    &error.to_string(),
+                );
             }
         };
         let name = Arc::clone(&endpoint.upstream.name);
-        let session = Arc::new(HttpSession::new(session, streams, subject.clone(), name, supervised));
+        let session = Arc::new(HttpSession::new(
+            session,
+            streams,
+            subject.clone(),
+            name,
+            supervised,
+        ));
         let Some(id) = self.sessions.insert(Arc::clone(&session)) else {
             session.stop().await;
             return answer::empty(StatusCode::INTERNAL_SERVER_ERROR);
@@ -192,7 +225,9 @@ impl Service {
             Some(First::Events(_)) if !accepts(headers, "text/event-stream") => {
                 answer::empty(StatusCode::NOT_ACCEPTABLE)
             }
-            Some(First::Events(events)) => answer::events(Stream::new(events, Some(Box::new(leaving)))),
+            Some(First::Events(events)) => {
+                answer::events(Stream::new(events, Some(Box::new(leaving))))
+            }
             Some(First::Nothing) | None => answer::empty(StatusCode::ACCEPTED),
         }
     }
@@ -214,7 +249,10 @@ impl Drop for Leaving {
 }
 
 /// The revision, if it is one without sessions; then headers and body must agree.
-fn revision(message: &Message<'_>, headers: &HeaderMap) -> Result<Option<String>, Response<Answer>> {
+fn revision(
+    message: &Message<'_>,
+    headers: &HeaderMap,
+) -> Result<Option<String>, Response<Answer>> {
     let params = message.params().map_err(|fault| bad(&fault))?;
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let said = header("mcp-protocol-version");
@@ -229,7 +267,12 @@ fn revision(message: &Message<'_>, headers: &HeaderMap) -> Result<Option<String>
     let id = message.raw_id.map(serde_json::value::RawValue::get);
     let mismatch = |what: String| {
         let text = format!("Header mismatch: {what}");
-        Err(answer::error(StatusCode::BAD_REQUEST, id, Code::HeaderMismatch, &text))
+        Err(answer::error(
+            StatusCode::BAD_REQUEST,
+            id,
+            Code::HeaderMismatch,
+            &text,
+        ))
     };
     if message.kind != Kind::Request {
         return Ok(meta.or_else(|| said.map(str::to_owned)));
@@ -241,7 +284,10 @@ fn revision(message: &Message<'_>, headers: &HeaderMap) -> Result<Option<String>
     if header("mcp-method") != Some(&*message.method) {
         return mismatch("Mcp-Method is not the method".to_owned());
     }
-    if matches!(&*message.method, "tools/call" | "resources/read" | "prompts/get") {
+    if matches!(
+        &*message.method,
+        "tools/call" | "resources/read" | "prompts/get"
+    ) {
         let body = params.name.or(params.uri);
         let named = header("mcp-name").map(decoded);
         if named.is_none() || named.as_deref() != body.as_deref() {
@@ -269,9 +315,14 @@ fn status_of(body: &[u8]) -> StatusCode {
     struct Error {
         code: i64,
     }
-    match serde_json::from_slice::<Failed>(body).ok().and_then(|failed| failed.error) {
+    match serde_json::from_slice::<Failed>(body)
+        .ok()
+        .and_then(|failed| failed.error)
+    {
         Some(Error { code: -32601 }) => StatusCode::NOT_FOUND,
-        Some(Error { code: -32022..=-32020 | -32600 | -32700 }) => StatusCode::BAD_REQUEST,
+        Some(Error {
+            code: -32022..=-32020 | -32600 | -32700,
+        }) => StatusCode::BAD_REQUEST,
         Some(Error { code: -32010 }) => StatusCode::BAD_GATEWAY,
         Some(Error { code: -32011 }) => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::OK,

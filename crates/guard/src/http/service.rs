@@ -42,7 +42,11 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
 impl Service {
     /// Starts all servers. If one does not start, the others are ended and it is named.
-    pub(crate) async fn start(guard: Guard, access: Access, upstreams: &[Upstream]) -> Result<Self, GuardError> {
+    pub(crate) async fn start(
+        guard: Guard,
+        access: Access,
+        upstreams: &[Upstream],
+    ) -> Result<Self, GuardError> {
         let mut endpoints = Vec::new();
         let mut supervised = Vec::new();
         let mut failed = None;
@@ -88,12 +92,21 @@ impl Service {
         let subject = match self.access.check(request.headers()) {
             Ok(subject) => subject,
             Err(denied) => {
-                log!(Warn, "denied", status = denied.status.as_u16(), because = denied.because);
+                log!(
+                    Warn,
+                    "denied",
+                    status = denied.status.as_u16(),
+                    because = denied.because
+                );
                 return answer::denied(&denied);
             }
         };
         let Some(endpoint) = self.endpoint(request.uri().path()) else {
-            let names: Vec<&str> = self.endpoints.iter().map(|endpoint| &*endpoint.upstream.name).collect();
+            let names: Vec<&str> = self
+                .endpoints
+                .iter()
+                .map(|endpoint| &*endpoint.upstream.name)
+                .collect();
             let text = format!("no server here; there are /{}", names.join(", /"));
             return answer::error(StatusCode::NOT_FOUND, None, Code::InvalidRequest, &text);
         };
@@ -103,7 +116,9 @@ impl Service {
             Method::DELETE => self.delete(endpoint, &request, subject.as_ref()).await,
             _ => {
                 let mut response = answer::empty(StatusCode::METHOD_NOT_ALLOWED);
-                response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
+                response
+                    .headers_mut()
+                    .insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
                 response
             }
         }
@@ -118,7 +133,9 @@ impl Service {
             return Some(only);
         }
         let name = path.strip_suffix("/mcp").unwrap_or(path);
-        self.endpoints.iter().find(|endpoint| *endpoint.upstream.name == *name)
+        self.endpoints
+            .iter()
+            .find(|endpoint| *endpoint.upstream.name == *name)
     }
 
     /// The session that a request names.
@@ -130,7 +147,12 @@ impl Service {
     ) -> Result<Arc<HttpSession>, Response<Answer>> {
         let Some(id) = request.get(SESSION) else {
             let text = "the Mcp-Session-Id header is missing";
-            return Err(answer::error(StatusCode::BAD_REQUEST, None, Code::InvalidRequest, text));
+            return Err(answer::error(
+                StatusCode::BAD_REQUEST,
+                None,
+                Code::InvalidRequest,
+                text,
+            ));
         };
         id.to_str()
             .ok()
@@ -141,7 +163,12 @@ impl Service {
             })
     }
 
-    fn listen(&self, endpoint: &Endpoint, request: &Request<Incoming>, subject: Option<&Arc<str>>) -> Response<Answer> {
+    fn listen(
+        &self,
+        endpoint: &Endpoint,
+        request: &Request<Incoming>,
+        subject: Option<&Arc<str>>,
+    ) -> Response<Answer> {
         let headers = request.headers();
         if !accepts(headers, "text/event-stream") {
             return answer::empty(StatusCode::NOT_ACCEPTABLE);
@@ -157,16 +184,30 @@ impl Service {
         let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
         match session.streams.listen(last) {
             Some(events) => answer::events(Stream::new(events, None)),
-            None => answer::error(StatusCode::CONFLICT, None, Code::InvalidRequest, "this stream is in use, or there is none"),
+            None => answer::error(
+                StatusCode::CONFLICT,
+                None,
+                Code::InvalidRequest,
+                "this stream is in use, or there is none",
+            ),
         }
     }
 
-    async fn delete(&self, endpoint: &Endpoint, request: &Request<Incoming>, subject: Option<&Arc<str>>) -> Response<Answer> {
+    async fn delete(
+        &self,
+        endpoint: &Endpoint,
+        request: &Request<Incoming>,
+        subject: Option<&Arc<str>>,
+    ) -> Response<Answer> {
         let session = match self.named(endpoint, request.headers(), subject) {
             Ok(session) => session,
             Err(response) => return response,
         };
-        if let Some(id) = request.headers().get(SESSION).and_then(|id| id.to_str().ok()) {
+        if let Some(id) = request
+            .headers()
+            .get(SESSION)
+            .and_then(|id| id.to_str().ok())
+        {
             self.sessions.remove(id);
         }
         let grace = self.guard.grace;
@@ -216,14 +257,26 @@ impl Service {
         for session in sessions {
             tasks.spawn(async move { session.stop().await });
         }
-        let shared = std::mem::take(&mut *self.supervised.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        let shared = std::mem::take(
+            &mut *self
+                .supervised
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        );
         stop_all(shared).await;
         while tasks.join_next().await.is_some() {}
     }
 
     fn all(&self) -> Vec<Arc<Session>> {
-        let own = self.sessions.all().into_iter().map(|session| Arc::clone(&session.session));
-        let shared = self.endpoints.iter().map(|endpoint| Arc::clone(&endpoint.shared));
+        let own = self
+            .sessions
+            .all()
+            .into_iter()
+            .map(|session| Arc::clone(&session.session));
+        let shared = self
+            .endpoints
+            .iter()
+            .map(|endpoint| Arc::clone(&endpoint.shared));
         own.chain(shared).collect()
     }
 }

@@ -11,7 +11,7 @@ use crate::session::Session;
 use crate::upstream::Supervised;
 
 /// Each is a process: more are refused.
-const MOST_SESSIONS: usize = 256;
+const MOST_SESSIONS: usize = 64;
 /// One that is not used for this long is ended.
 const IDLE: Duration = Duration::from_secs(30 * 60);
 
@@ -48,7 +48,8 @@ impl HttpSession {
     }
 
     fn touch(&self) {
-        self.used.store(self.began.elapsed().as_secs(), Ordering::Relaxed);
+        self.used
+            .store(self.began.elapsed().as_secs(), Ordering::Relaxed);
     }
 
     fn is_idle(&self) -> bool {
@@ -57,7 +58,11 @@ impl HttpSession {
     }
 
     pub(super) async fn stop(&self) {
-        let supervised = self.supervised.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let supervised = self
+            .supervised
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(supervised) = supervised {
             supervised.stop().await;
         }
@@ -84,7 +89,12 @@ impl Sessions {
     }
 
     /// The session of this id, if it is this caller's and this server's.
-    pub(super) fn find(&self, id: &str, subject: Option<&Arc<str>>, server: &str) -> Option<Arc<HttpSession>> {
+    pub(super) fn find(
+        &self,
+        id: &str,
+        subject: Option<&Arc<str>>,
+        server: &str,
+    ) -> Option<Arc<HttpSession>> {
         let found = self.map().get(id).cloned()?;
         let own = found.subject.as_ref() == subject && *found.server == *server;
         own.then(|| {
@@ -104,13 +114,18 @@ impl Sessions {
     /// Takes out those that nobody has used for long.
     pub(super) fn expired(&self) -> Vec<Arc<HttpSession>> {
         let mut map = self.map();
-        map.extract_if(|_, session| session.is_idle()).map(|(_, session)| session).collect()
+        map.extract_if(|_, session| session.is_idle())
+            .map(|(_, session)| session)
+            .collect()
     }
 }
 
 /// 128 bits that nobody can guess.
 fn new_id() -> Option<String> {
     let mut bytes = [0_u8; 16];
-    rustls::crypto::ring::default_provider().secure_random.fill(&mut bytes).ok()?;
+    rustls::crypto::ring::default_provider()
+        .secure_random
+        .fill(&mut bytes)
+        .ok()?;
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -74,7 +74,10 @@ impl Streams {
     }
 
     /// A stream for the answer to one POST.
-    pub(super) fn post(self: &Arc<Self>, keep: bool) -> (Arc<PostSink>, mpsc::UnboundedReceiver<First>) {
+    pub(super) fn post(
+        self: &Arc<Self>,
+        keep: bool,
+    ) -> (Arc<PostSink>, mpsc::UnboundedReceiver<First>) {
         let (first, answer) = mpsc::unbounded_channel();
         let mut state = self.state();
         state.next_stream += 1;
@@ -105,7 +108,11 @@ impl Streams {
         let mut state = self.state();
         let (to, events) = mpsc::channel(BACKLOG);
         let seen = seen.unwrap_or(state.taken_to);
-        for (_, _, event) in state.log.iter().filter(|(of, number, _)| *of == stream && *number > seen) {
+        for (_, _, event) in state
+            .log
+            .iter()
+            .filter(|(of, number, _)| *of == stream && *number > seen)
+        {
             let _ = to.try_send(event.clone());
         }
         if stream == MAIN {
@@ -135,7 +142,10 @@ impl Streams {
             open.to = Some(to);
             let _ = first.send(First::Events(events));
         }
-        let taken = open.to.as_ref().is_some_and(|to| to.try_send(event.clone()).is_ok());
+        let taken = open
+            .to
+            .as_ref()
+            .is_some_and(|to| to.try_send(event.clone()).is_ok());
         if !taken {
             open.to = None;
             if stream == MAIN && state.taken_to == u64::MAX {
@@ -146,7 +156,9 @@ impl Streams {
             state.bytes += event.len();
             state.log.push_back((stream, number, event));
             while state.log.len() > KEPT_EVENTS || state.bytes > KEPT_BYTES {
-                let Some((.., event)) = state.log.pop_front() else { break };
+                let Some((.., event)) = state.log.pop_front() else {
+                    break;
+                };
                 state.bytes -= event.len();
             }
         }
@@ -155,7 +167,10 @@ impl Streams {
     fn end(&self, stream: u64, message: Option<Bytes>, keep: bool) {
         let first = {
             let mut state = self.state();
-            state.streams.get_mut(&stream).and_then(|open| open.first.take())
+            state
+                .streams
+                .get_mut(&stream)
+                .and_then(|open| open.first.take())
         };
         match (first, message) {
             (Some(first), Some(message)) => {
@@ -173,7 +188,8 @@ impl Streams {
     /// A stream that leads to the client now, for what has no stream of its own.
     fn any_open(&self) -> u64 {
         let state = self.state();
-        let open = |to: &Open| to.to.as_ref().is_some_and(|to| !to.is_closed()) || to.first.is_some();
+        let open =
+            |to: &Open| to.to.as_ref().is_some_and(|to| !to.is_closed()) || to.first.is_some();
         if state.streams.get(&MAIN).is_some_and(open) {
             return MAIN;
         }

@@ -258,14 +258,29 @@ mod tests {
     #[test]
     fn what_could_never_work_is_refused() {
         for (text, message) in [
-            ("[[tool]]\nmatch = \"a\"\nin-flight = { max = 0 }", "no call could ever run"),
-            ("[[tool]]\nmatch = \"a\"\nrate = { calls = 1, per = \"0s\" }", "no call could ever run"),
+            (
+                "[[tool]]\nmatch = \"a\"\nin-flight = { max = 0 }",
+                "no call could ever run",
+            ),
+            (
+                "[[tool]]\nmatch = \"a\"\nrate = { calls = 1, per = \"0s\" }",
+                "no call could ever run",
+            ),
             ("[[tool]]\nmatch = []", "names no tool"),
             ("[[tool]]\nmatch = \"a\"\nlock = \"x:{\"", "not closed"),
             ("[[tool]]\nmatch = \"a\"\nwait = \"soon\"", "is not a time"),
-            ("[[tool]]\nmatch = \"a\"\nwait = \"99999999999999999999d\"", "is not a time"),
-            ("[[tool]]\nmatch = \"a\"\nidempotency = { key = \"x\" }", "the same for every call"),
-            ("[[tool]]\nmatch = \"a\"\nlok = \"x\"", "unknown field `lok`"),
+            (
+                "[[tool]]\nmatch = \"a\"\nwait = \"99999999999999999999d\"",
+                "is not a time",
+            ),
+            (
+                "[[tool]]\nmatch = \"a\"\nidempotency = { key = \"x\" }",
+                "the same for every call",
+            ),
+            (
+                "[[tool]]\nmatch = \"a\"\nlok = \"x\"",
+                "unknown field `lok`",
+            ),
         ] {
             let error = parse(text).expect_err(text).to_string();
             assert!(error.contains(message), "{text}: {error}");

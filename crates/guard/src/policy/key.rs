@@ -225,7 +225,11 @@ impl Argument {
         if at.is_empty() {
             // An empty array touches nothing; an argument left out is one value: none.
             let array = self.steps.contains(&None);
-            return Ok(if array && !self.optional { Vec::new() } else { vec![String::new()] });
+            return Ok(if array && !self.optional {
+                Vec::new()
+            } else {
+                vec![String::new()]
+            });
         }
         at.into_iter()
             .map(|value| {
@@ -319,11 +323,23 @@ mod tests {
     fn plain_nested_and_arrays() {
         assert_eq!(keys("x", json!({})), Ok(vec!["x".to_owned()]));
         assert_eq!(keys("i:{id}", json!({"id": 7})), Ok(vec!["i:7".to_owned()]));
-        assert_eq!(keys("i:{id}", json!({"id": "7"})), Ok(vec!["i:7".to_owned()]));
-        assert_eq!(keys("i:{id}", json!({"id": 7.0})), Ok(vec!["i:7".to_owned()]));
-        assert_eq!(keys("{a.b}/{c?}", json!({"a": {"b": true}})), Ok(vec!["true/".to_owned()]));
         assert_eq!(
-            keys("{items[].id}", json!({"items": [{"id": "b"}, {"id": "a"}, {"id": "b"}]})),
+            keys("i:{id}", json!({"id": "7"})),
+            Ok(vec!["i:7".to_owned()])
+        );
+        assert_eq!(
+            keys("i:{id}", json!({"id": 7.0})),
+            Ok(vec!["i:7".to_owned()])
+        );
+        assert_eq!(
+            keys("{a.b}/{c?}", json!({"a": {"b": true}})),
+            Ok(vec!["true/".to_owned()])
+        );
+        assert_eq!(
+            keys(
+                "{items[].id}",
+                json!({"items": [{"id": "b"}, {"id": "a"}, {"id": "b"}]})
+            ),
             Ok(vec!["a".to_owned(), "b".to_owned()])
         );
         assert_eq!(keys("{items[]}", json!({"items": []})), Ok(vec![]));
@@ -331,10 +347,22 @@ mod tests {
 
     #[test]
     fn what_has_no_key() {
-        assert_eq!(keys("{id}", json!({})), Err(KeyFault::Missing("id".to_owned())));
-        assert_eq!(keys("{id}", json!({"id": null})), Err(KeyFault::Missing("id".to_owned())));
-        assert_eq!(keys("{a.b}", json!({"a": 1})), Err(KeyFault::Missing("a.b".to_owned())));
-        assert_eq!(keys("{a}", json!({"a": {}})), Err(KeyFault::NotPlain("a".to_owned())));
+        assert_eq!(
+            keys("{id}", json!({})),
+            Err(KeyFault::Missing("id".to_owned()))
+        );
+        assert_eq!(
+            keys("{id}", json!({"id": null})),
+            Err(KeyFault::Missing("id".to_owned()))
+        );
+        assert_eq!(
+            keys("{a.b}", json!({"a": 1})),
+            Err(KeyFault::Missing("a.b".to_owned()))
+        );
+        assert_eq!(
+            keys("{a}", json!({"a": {}})),
+            Err(KeyFault::NotPlain("a".to_owned()))
+        );
         let many: Vec<u32> = (0..257).collect();
         assert_eq!(keys("{a[]}", json!({ "a": many })), Err(KeyFault::TooMany));
     }
@@ -345,8 +373,14 @@ mod tests {
             keys("{a}:{b}", json!({"a": "1:2", "b": "3"})),
             keys("{a}:{b}", json!({"a": "1", "b": "2:3"}))
         );
-        assert_eq!(keys("f:{p}", json!({"p": "../../etc"})), Ok(vec!["f:../../etc".to_owned()]));
-        assert_eq!(keys("{p}", json!({"p": "a\0b\n"})), Ok(vec!["a%00b%0a".to_owned()]));
+        assert_eq!(
+            keys("f:{p}", json!({"p": "../../etc"})),
+            Ok(vec!["f:../../etc".to_owned()])
+        );
+        assert_eq!(
+            keys("{p}", json!({"p": "a\0b\n"})),
+            Ok(vec!["a%00b%0a".to_owned()])
+        );
         let long = |end: &str| keys("{p}", json!({"p": "x".repeat(5000) + end})).expect("a key");
         assert_ne!(long("a"), long("b"));
         assert!(long("a")[0].len() < 100);
@@ -354,20 +388,46 @@ mod tests {
 
     #[test]
     fn spellings_of_one_path() {
-        for path in ["notes/a.md", "./notes//a.md", "notes/x/../a.md", "notes\\a.md", "notes/a.md/"] {
+        for path in [
+            "notes/a.md",
+            "./notes//a.md",
+            "notes/x/../a.md",
+            "notes\\a.md",
+            "notes/a.md/",
+        ] {
             assert_eq!(
                 keys("{p|path}", json!({ "p": path })),
                 Ok(vec!["notes/a.md".to_owned()])
             );
         }
-        assert_eq!(keys("{p|path}", json!({"p": "/../a"})), Ok(vec!["/a".to_owned()]));
-        assert_eq!(keys("{p|path}", json!({"p": "../../a"})), Ok(vec!["../../a".to_owned()]));
-        assert_eq!(keys("{p|lower}", json!({"p": "ÄB"})), keys("{p|lower}", json!({"p": "äb"})));
+        assert_eq!(
+            keys("{p|path}", json!({"p": "/../a"})),
+            Ok(vec!["/a".to_owned()])
+        );
+        assert_eq!(
+            keys("{p|path}", json!({"p": "../../a"})),
+            Ok(vec!["../../a".to_owned()])
+        );
+        assert_eq!(
+            keys("{p|lower}", json!({"p": "ÄB"})),
+            keys("{p|lower}", json!({"p": "äb"}))
+        );
     }
 
     #[test]
     fn templates_that_mean_nothing() {
-        for text in ["", "{", "}", "{}", "{a.}", "{a[0]}", "{a|upper}", "{a[].b[]}", "{a[]}{b[]}", "{[]}"] {
+        for text in [
+            "",
+            "{",
+            "}",
+            "{}",
+            "{a.}",
+            "{a[0]}",
+            "{a|upper}",
+            "{a[].b[]}",
+            "{a[]}{b[]}",
+            "{[]}",
+        ] {
             assert!(Template::parse(text).is_err(), "{text}");
         }
     }

@@ -69,10 +69,19 @@ pub fn from_scan(json: &str) -> Result<String, ScanError> {
             finding.rule, finding.location.file, finding.location.line
         );
         let mut reached = false;
-        for entry in finding.entry_points.iter().filter(|entry| entry.kind == "tool") {
+        for entry in finding
+            .entry_points
+            .iter()
+            .filter(|entry| entry.kind == "tool")
+        {
             reached = true;
-            keys.entry(&entry.name).or_default().insert(key(&finding.resource));
-            reasons.entry(&entry.name).or_default().insert(place.clone());
+            keys.entry(&entry.name)
+                .or_default()
+                .insert(key(&finding.resource));
+            reasons
+                .entry(&entry.name)
+                .or_default()
+                .insert(place.clone());
         }
         if !reached {
             unreached.insert(place);
@@ -96,8 +105,16 @@ pub fn from_scan(json: &str) -> Result<String, ScanError> {
         for reason in why {
             let _ = writeln!(out, "# {}", one_line(reason));
         }
-        let _ = writeln!(out, "[[tool]]\nmatch = {}", list(tools.iter().map(|tool| glob(tool))));
-        let _ = writeln!(out, "lock = {}\nmode = \"exclusive\"", list(keys.iter().cloned()));
+        let _ = writeln!(
+            out,
+            "[[tool]]\nmatch = {}",
+            list(tools.iter().map(|tool| glob(tool)))
+        );
+        let _ = writeln!(
+            out,
+            "lock = {}\nmode = \"exclusive\"",
+            list(keys.iter().cloned())
+        );
     }
     let all: BTreeSet<&String> = keys.values().flatten().collect();
     let _ = write!(
@@ -142,12 +159,16 @@ fn glob(name: &str) -> String {
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {
-    let items: Vec<String> = items.map(|item| toml::Value::String(item).to_string()).collect();
+    let items: Vec<String> = items
+        .map(|item| toml::Value::String(item).to_string())
+        .collect();
     format!("[{}]", items.join(", "))
 }
 
 fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 #[cfg(test)]
@@ -171,7 +192,12 @@ mod tests {
         let (policy, _) = super::super::parse(&text).expect("valid");
         let locks = |tool: &str| -> Vec<String> {
             let (_, entry) = policy.find("s", tool).expect("an entry");
-            entry.locks.iter().flatten().map(|lock| lock.text().to_owned()).collect()
+            entry
+                .locks
+                .iter()
+                .flatten()
+                .map(|lock| lock.text().to_owned())
+                .collect()
         };
         assert_eq!(locks("add"), ["file:this.path"]);
         assert_eq!(locks("drop"), ["file:`$(dir)/x`", "file:this.path"]);

@@ -8,7 +8,11 @@ use super::{Guard, GuardError, Options, Signals, bind, serve_metrics};
 use crate::http::{self, Listen, Service};
 use crate::log::log;
 
-pub(super) async fn serve(guard: Guard, options: &Options, listen: Listen) -> Result<(), GuardError> {
+pub(super) async fn serve(
+    guard: Guard,
+    options: &Options,
+    listen: Listen,
+) -> Result<(), GuardError> {
     let mut signals = Signals::new()?;
     // First the address: nothing is started if it is taken.
     let listener = bind(listen.address).await?;
@@ -16,7 +20,12 @@ pub(super) async fn serve(guard: Guard, options: &Options, listen: Listen) -> Re
     serve_metrics(&guard, options).await?;
     let service = Arc::new(Service::start(guard, listen.access, &options.servers).await?);
     let (stop, stopped) = watch::channel(false);
-    let accepting = tokio::spawn(http::accept(listener, listen.tls, Arc::clone(&service), stopped));
+    let accepting = tokio::spawn(http::accept(
+        listener,
+        listen.tls,
+        Arc::clone(&service),
+        stopped,
+    ));
     let sweeping = tokio::spawn(Arc::clone(&service).sweep());
     let names: Vec<&str> = options.servers.iter().map(|server| &*server.name).collect();
     // Whoever started us waits for this line, whatever the level.

@@ -34,7 +34,10 @@ pub(super) async fn serve(guard: &Guard, upstream: &Upstream) -> Result<(), Guar
     let sink: Arc<dyn Sink> = Arc::new(Arc::clone(&out));
     let session = guard.session(upstream.server(), Arc::clone(&sink), false, false);
     let server = guard.start(upstream, &session, Some(Arc::clone(&out)))?;
-    let origin = Origin { sink, subject: None };
+    let origin = Origin {
+        sink,
+        subject: None,
+    };
     let told = tokio::select! {
         () = read(&session, &mut inlet, &server, &origin) => false,
         () = signals.recv() => true,

@@ -66,7 +66,12 @@ impl Sink for Gather {
 }
 
 impl Session {
-    pub(super) fn client_batch(self: &Arc<Self>, frame: &Bytes, parts: &[&RawValue], origin: &Origin) {
+    pub(super) fn client_batch(
+        self: &Arc<Self>,
+        frame: &Bytes,
+        parts: &[&RawValue],
+        origin: &Origin,
+    ) {
         let limits = self.limits();
         let messages: Result<Vec<_>, Fault> = parts
             .iter()

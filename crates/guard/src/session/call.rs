@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use super::flight::Timer;
 use super::{Flight, Link, LinkState, MOST_FLIGHTS, MOST_WAITING, Origin, Session, Sink, Stage};
-use crate::admit::{Admitted, Pass, Plan, Tool};
+use crate::admit::{Admitted, Caller, Pass, Plan, Tool};
 use crate::log::log;
-use crate::policy::OnCancel;
 use crate::refusal::{Reason, Refusal};
 use crate::wire::{self, Code, Fault, Id, Message, Params};
 
@@ -35,9 +35,15 @@ impl Session {
         };
         if state.flights.contains(&key) {
             drop(state);
-            let text = format!("toctou guard: the id {id} is in use by a request that is not answered yet");
+            let text = format!(
+                "toctou guard: the id {id} is in use by a request that is not answered yet"
+            );
             // Under the id itself, the answer would end the other request.
-            return self.deliver(&origin.sink, wire::error(None, Code::InvalidRequest, &text), true);
+            return self.deliver(
+                &origin.sink,
+                wire::error(None, Code::InvalidRequest, &text),
+                true,
+            );
         }
         if state.flights.len() >= MOST_FLIGHTS || state.flights.waiting() >= MOST_WAITING {
             drop(state);
@@ -47,6 +53,7 @@ impl Session {
         }
         let (link, closing) = match &state.link {
             LinkState::Up(link) => (Ok(Arc::clone(link)), state.closing),
+            LinkState::Greeting(_) => (Err(Duration::ZERO), state.closing),
             LinkState::Down { until } => (
                 Err(until.saturating_duration_since(Instant::now())),
                 state.closing,
@@ -61,18 +68,18 @@ impl Session {
             Err(left) => {
                 drop(state);
                 let retry_after = left.max(Duration::from_millis(100));
-                return self.turn_away(message, raw_id, &params, origin, Reason::Down { retry_after });
+                return self.turn_away(
+                    message,
+                    raw_id,
+                    &params,
+                    origin,
+                    Reason::Down { retry_after },
+                );
             }
         };
         state.handshake.note(bytes, message, &params);
-        if let Some(name) = state.handshake.take_client()
-            && origin.subject.is_none()
-        {
+        if let Some(name) = state.handshake.take_client() {
             state.caller.principal = name;
-        }
-        if let Some(subject) = &origin.subject {
-            state.caller.principal = Arc::clone(subject);
-            state.caller.connection = "".into();
         }
         let ask = state.handshake.wants_tools();
         let mut flight = Flight::new(Stage::Plain, raw_id.get(), origin);
@@ -93,8 +100,17 @@ impl Session {
             let fault = Fault::Shape("`params.name` is not a string");
             return self.bad_request(raw_id, &fault, &origin.sink);
         };
-        let tool = state.catalog.tool(&self.setup.keeper, &self.setup.server, name);
-        let caller = state.caller.clone();
+        let tool = state
+            .catalog
+            .tool(&self.setup.keeper, &self.setup.server, name);
+        let caller = match &origin.subject {
+            // Known by a token: whatever it calls itself, and over whichever connection.
+            Some(subject) => Caller {
+                principal: Arc::clone(subject),
+                connection: "".into(),
+            },
+            None => state.caller.clone(),
+        };
         flight.tool = Some(Arc::clone(&tool));
         flight.stage = Stage::Waiting(None);
         state.flights.insert(key.clone(), original, flight);
@@ -106,7 +122,13 @@ impl Session {
         self.tool_call(key, plan, &link, outgoing);
     }
 
-    fn tool_call(self: &Arc<Self>, key: Id, plan: Result<Plan, Refusal>, link: &Arc<dyn Link>, outgoing: Bytes) {
+    fn tool_call(
+        self: &Arc<Self>,
+        key: Id,
+        plan: Result<Plan, Refusal>,
+        link: &Arc<dyn Link>,
+        outgoing: Bytes,
+    ) {
         let observe = self.keeper().policy.observe;
         let plan = match plan {
             Ok(plan) => plan,
@@ -124,7 +146,10 @@ impl Session {
         let keeper = Arc::clone(self.keeper());
         let mut admission: Admission = Box::pin(async move { keeper.admit(plan).await });
         // Nearly always nobody is in the way: no task, no switch.
-        if let Poll::Ready(admitted) = admission.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        if let Poll::Ready(admitted) = admission
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
             return self.admitted(&key, admitted, outgoing);
         }
         let session = Arc::clone(self);
@@ -166,7 +191,9 @@ impl Session {
         let pass = match admitted {
             Err(refusal) => return self.refused(key, &refusal),
             Ok(Admitted::Replay(result)) => {
-                let Some(flight) = self.state().flights.remove(key) else { return };
+                let Some(flight) = self.state().flights.remove(key) else {
+                    return;
+                };
                 self.changed.notify_waiters();
                 let answer = wire::result(&flight.raw_id, &String::from_utf8_lossy(&result));
                 return self.deliver(&flight.sink, answer, true);
@@ -176,7 +203,7 @@ impl Session {
         let mut state = self.state();
         let link = match &state.link {
             LinkState::Up(link) => Some(Arc::clone(link)),
-            LinkState::Down { .. } => None,
+            LinkState::Greeting(_) | LinkState::Down { .. } => None,
         };
         let Some(link) = link.filter(|_| state.flights.contains(key)) else {
             // Cancelled at the last moment, or the server died meanwhile: it never started.
@@ -184,15 +211,23 @@ impl Session {
             drop(state);
             if waits {
                 let tool = Arc::clone(&pass.tool);
-                let reason = Reason::Down { retry_after: Duration::from_secs(1) };
+                let reason = Reason::Down {
+                    retry_after: Duration::from_secs(1),
+                };
                 let refusal = self.keeper().refuse(&tool, pass.keys.clone(), reason);
                 self.refused(key, &refusal);
             }
             return self.undo(pass);
         };
         if pass.waited > Duration::from_millis(1) {
-            log!(Info, "waited", server = &*pass.tool.server, tool = &*pass.tool.name, keys = pass.keys,
-                waited_ms = pass.waited.as_millis() as u64);
+            log!(
+                Info,
+                "waited",
+                server = &*pass.tool.server,
+                tool = &*pass.tool.name,
+                keys = pass.keys,
+                waited_ms = pass.waited.as_millis() as u64
+            );
         }
         let tool = Arc::clone(&pass.tool);
         state.flights.advance(key, Stage::Running(Some(pass)));
@@ -207,26 +242,37 @@ impl Session {
     fn start_timer(self: &Arc<Self>, key: Id, timeout: Duration, tool: &Arc<Tool>) {
         let session = Arc::clone(self);
         let tool = Arc::clone(tool);
-        let began = Instant::now();
-        tokio::spawn(async move {
+        let id = key.clone();
+        let timer = tokio::spawn(async move {
             tokio::time::sleep(timeout).await;
             let mut state = session.state();
-            let Some(flight) = state.flights.get_mut(&key) else { return };
-            // The id may be another request's by now.
-            if flight.began > began || flight.tool.as_ref().is_none_or(|other| !Arc::ptr_eq(other, &tool)) {
+            let Some(flight) = state.flights.get_mut(&key) else {
                 return;
-            }
-            let Stage::Running(held) = &mut flight.stage else { return };
+            };
+            let Stage::Running(held) = &mut flight.stage else {
+                return;
+            };
             let held = held.take();
-            let keys = held.as_ref().map(|pass| pass.keys.clone()).unwrap_or_default();
+            let keys = held
+                .as_ref()
+                .map(|pass| pass.keys.clone())
+                .unwrap_or_default();
             let (raw_id, sink) = (flight.raw_id.clone(), Arc::clone(&flight.sink));
             state.flights.advance(&key, Stage::Abandoned(held));
             drop(state);
-            let refusal = session.keeper().refuse(&tool, keys, Reason::Timeout { after: timeout });
+            let refusal = session
+                .keeper()
+                .refuse(&tool, keys, Reason::Timeout { after: timeout });
             let answer = wire::tool_error(&raw_id, &refusal.message(), &refusal.details());
             session.deliver(&sink, answer, true);
             session.flush();
         });
+        // Goes with the flight: an answered call leaves no timer behind.
+        if let Some(flight) = self.state().flights.get_mut(&id) {
+            flight.timer = Some(Timer(timer.abort_handle()));
+        } else {
+            timer.abort();
+        }
     }
 
     /// Ends the record of a call that never reached the server.
@@ -242,21 +288,33 @@ impl Session {
 
     /// Answers a waiting call with why it is not made.
     fn refused(&self, key: &Id, refusal: &Refusal) {
-        let Some(flight) = self.state().flights.remove(key) else { return };
+        let Some(flight) = self.state().flights.remove(key) else {
+            return;
+        };
         self.changed.notify_waiters();
         let answer = wire::tool_error(&flight.raw_id, &refusal.message(), &refusal.details());
         self.deliver(&flight.sink, answer, true);
     }
 
     /// Answers a request that is not even looked at.
-    fn turn_away(&self, message: &Message<'_>, raw_id: &RawValue, params: &Params<'_>, origin: &Origin, reason: Reason) {
+    fn turn_away(
+        &self,
+        message: &Message<'_>,
+        raw_id: &RawValue,
+        params: &Params<'_>,
+        origin: &Origin,
+        reason: Reason,
+    ) {
         let code = match reason {
             Reason::Closing => Code::Closing,
             _ => Code::Unavailable,
         };
         let answer = match (&*message.method, &params.name) {
             ("tools/call", Some(name)) => {
-                let tool = self.state().catalog.tool(&self.setup.keeper, &self.setup.server, name);
+                let tool = self
+                    .state()
+                    .catalog
+                    .tool(&self.setup.keeper, &self.setup.server, name);
                 let refusal = self.keeper().refuse(&tool, Vec::new(), reason);
                 wire::tool_error(raw_id.get(), &refusal.message(), &refusal.details())
             }
@@ -272,15 +330,29 @@ impl Session {
     }
 
     fn bad_request(&self, raw_id: &RawValue, fault: &Fault, sink: &Arc<dyn Sink>) {
-        log!(Warn, "bad-request", session = self.number, because = fault.to_string());
+        log!(
+            Warn,
+            "bad-request",
+            session = self.number,
+            because = fault.to_string()
+        );
         let text = format!("toctou guard: {fault}");
         let answer = wire::error(Some(raw_id.get()), Code::InvalidParams, &text);
         self.deliver(sink, answer, true);
     }
 
     /// The message as the server gets it.
-    fn outgoing(&self, bytes: &Bytes, raw_id: &RawValue, params: &Params<'_>, key: &Id, flight: &mut Flight) -> Bytes {
-        let Id::Integer(number) = key else { return bytes.clone() };
+    fn outgoing(
+        &self,
+        bytes: &Bytes,
+        raw_id: &RawValue,
+        params: &Params<'_>,
+        key: &Id,
+        flight: &mut Flight,
+    ) -> Bytes {
+        let Id::Integer(number) = key else {
+            return bytes.clone();
+        };
         if !self.setup.remap {
             return bytes.clone();
         }
@@ -295,157 +367,11 @@ impl Session {
             return wire::replace(bytes, &[(raw_id, number.as_bytes())]).into();
         };
         flight.token = Some(token.get().into());
-        wire::replace(bytes, &[(raw_id, number.as_bytes()), (token, number.as_bytes())]).into()
-    }
-
-    pub(super) fn cancelled(self: &Arc<Self>, bytes: &Bytes, id: &Id, raw: &RawValue) {
-        let state = self.state();
-        let key = if self.setup.remap {
-            state.flights.by_original(id)
-        } else {
-            Some(id.clone())
-        };
-        let Some(key) = key else { return };
-        let known = state.flights.contains(&key);
-        drop(state);
-        if !known {
-            // Answered meanwhile, or never asked: for the server to say.
-            if !self.setup.remap {
-                self.to_server(bytes.clone());
-            }
-            return;
-        }
-        self.cancel(&key, || match &key {
-            Id::Integer(number) if self.setup.remap => {
-                wire::replace(bytes, &[(raw, number.to_string().as_bytes())]).into()
-            }
-            _ => bytes.clone(),
-        });
-    }
-
-    fn cancel(self: &Arc<Self>, key: &Id, message: impl FnOnce() -> Bytes) {
-        let state = self.state();
-        let Some(flight) = state.flights.get(key) else { return };
-        let forward = match &flight.stage {
-            Stage::Waiting(_) => false,
-            Stage::Running(_) => !flight.tool.as_ref().is_some_and(|tool| {
-                tool.on_cancel == OnCancel::Keep && tool.is_exclusive()
-            }),
-            _ => true,
-        };
-        drop(state);
-        if forward {
-            self.to_server(message());
-        }
-        self.let_go(key, forward);
-    }
-
-    /// A client without a session has left: its requests are cancelled.
-    pub fn left(self: &Arc<Self>, sink: &Arc<dyn Sink>) {
-        let ids = self.state().flights.ids(|flight| Arc::ptr_eq(&flight.sink, sink));
-        for id in ids {
-            let Id::Integer(number) = id else { continue };
-            let message = format!(
-                "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{number},\"reason\":\"the client left\"}}}}"
-            );
-            self.cancel(&id, || message.into());
-        }
-        self.flush_server();
-    }
-
-    /// The client no longer waits for a request.
-    fn let_go(self: &Arc<Self>, key: &Id, told: bool) {
-        let mut state = self.state();
-        let Some(flight) = state.flights.get_mut(key) else { return };
-        let sink = Arc::clone(&flight.sink);
-        match &mut flight.stage {
-            Stage::Own(_) | Stage::Abandoned(_) => return,
-            Stage::Plain => {
-                state.flights.remove(key);
-            }
-            Stage::Waiting(handle) => {
-                if let Some(handle) = handle.take() {
-                    handle.abort();
-                }
-                let tool = flight.tool.clone();
-                state.flights.remove(key);
-                drop(state);
-                if let Some(tool) = tool {
-                    self.keeper().refuse(&tool, Vec::new(), Reason::Cancelled);
-                }
-                self.changed.notify_waiters();
-                return sink.close();
-            }
-            Stage::Running(held) => {
-                let held = held.take();
-                let exclusive = held.as_ref().is_some_and(|pass| pass.tool.is_exclusive());
-                if told && !exclusive {
-                    // A read that nobody waits for harms nobody.
-                    state.flights.remove(key);
-                } else {
-                    state.flights.advance(key, Stage::Abandoned(held));
-                    if told {
-                        self.expire(key.clone());
-                    }
-                }
-            }
-        }
-        drop(state);
-        self.changed.notify_waiters();
-        sink.close();
-    }
-
-    /// A server that was told of a cancellation need not answer. Then nobody
-    /// can know when it is done, and the lock is kept for a time.
-    fn expire(self: &Arc<Self>, key: Id) {
-        let session = Arc::clone(self);
-        let hold = self.keeper().policy.defaults.cancel_hold;
-        let began = Instant::now();
-        tokio::spawn(async move {
-            tokio::time::sleep(hold).await;
-            let mut state = session.state();
-            if let Some(flight) = state.flights.get(&key)
-                && flight.began <= began
-                && matches!(flight.stage, Stage::Abandoned(_))
-            {
-                let flight = state.flights.remove(&key);
-                drop(state);
-                session.changed.notify_waiters();
-                if let Some(Flight {
-                    stage: Stage::Abandoned(Some(pass)),
-                    ..
-                }) = flight
-                {
-                    log!(Warn, "released-without-answer", tool = &*pass.tool.name, keys = pass.keys);
-                }
-            }
-        });
-    }
-
-    /// Refuses everything that waits, and everything that comes from now on.
-    pub fn close(self: &Arc<Self>) {
-        let mut state = self.state();
-        state.closing = true;
-        let waiting = state.flights.ids(|flight| matches!(flight.stage, Stage::Waiting(_)));
-        let mut refused = Vec::new();
-        for key in waiting {
-            if let Some(mut flight) = state.flights.remove(&key) {
-                if let Stage::Waiting(Some(handle)) = &mut flight.stage {
-                    handle.abort();
-                }
-                refused.push(flight);
-            }
-        }
-        drop(state);
-        for flight in refused {
-            if let Some(tool) = &flight.tool {
-                let refusal = self.keeper().refuse(tool, Vec::new(), Reason::Closing);
-                let answer = wire::tool_error(&flight.raw_id, &refusal.message(), &refusal.details());
-                self.deliver(&flight.sink, answer, true);
-                flight.sink.flush();
-            }
-        }
-        self.changed.notify_waiters();
+        wire::replace(
+            bytes,
+            &[(raw_id, number.as_bytes()), (token, number.as_bytes())],
+        )
+        .into()
     }
 }
 

@@ -20,8 +20,18 @@ pub(super) struct Flight {
     pub(super) sink: Arc<dyn Sink>,
     pub(super) tool: Option<Arc<Tool>>,
     pub(super) began: Instant,
+    pub(super) timer: Option<Timer>,
     /// A stream of notifications that ends when the client wants it to.
     pub(super) endless: bool,
+}
+
+/// A timer that ends with what it is for.
+pub(super) struct Timer(pub(super) AbortHandle);
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 pub(super) enum Stage {
@@ -53,6 +63,7 @@ impl Flight {
             sink: Arc::clone(&origin.sink),
             tool: None,
             began: Instant::now(),
+            timer: None,
             endless: false,
         }
     }

@@ -51,7 +51,6 @@ impl Handshake {
                 .and_then(|initialize| initialize.client)
                 .map(|client| client.name.into());
         } else if self.initialize.is_none()
-            && self.meta.is_none()
             && let Some(meta) = params.meta
             && let Ok((values, None)) = wire::fields(meta.get(), PER_REQUEST)
             && values[0].is_some()
@@ -61,7 +60,8 @@ impl Handshake {
                 .zip(values)
                 .filter_map(|(key, value)| Some(format!("\"{key}\":{}", value?.get())))
                 .collect();
-            self.meta = Some(format!("{{{}}}", entries.join(",")));
+            self.meta
+                .get_or_insert_with(|| format!("{{{}}}", entries.join(",")));
             self.client = values[1]
                 .and_then(|info| serde_json::from_str::<ClientInfo>(info.get()).ok())
                 .map(|client| client.name.into());
@@ -103,9 +103,12 @@ impl Session {
             some => format!(",\"params\":{{{}}}", some.join(",")),
         };
         let (id, raw) = self.own_id(&mut state.next);
-        state.flights.insert(id, None, self.own(Question::Tools, &raw));
+        state
+            .flights
+            .insert(id, None, self.own(Question::Tools, &raw));
         drop(state);
-        let message = format!("{{\"jsonrpc\":\"2.0\",\"id\":{raw},\"method\":\"tools/list\"{params}}}");
+        let message =
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":{raw},\"method\":\"tools/list\"{params}}}");
         self.push(&link, message.into());
     }
 
@@ -128,9 +131,13 @@ impl Session {
             return false;
         };
         let (id, raw) = self.own_id(&mut state.next);
-        let LinkState::Up(link) = &state.link else { return false };
+        let LinkState::Greeting(link) = &state.link else {
+            return false;
+        };
         let link = Arc::clone(link);
-        state.flights.insert(id, None, self.own(Question::Initialize, &raw));
+        state
+            .flights
+            .insert(id, None, self.own(Question::Initialize, &raw));
         drop(state);
         let message = match wire::parse(&initialize, self.limits()) {
             Ok(wire::Parsed::One(message)) => match message.raw_id {
@@ -144,7 +151,13 @@ impl Session {
     }
 
     pub(super) fn said_again(self: &Arc<Self>) {
-        let initialized = self.state().handshake.initialized.clone();
+        let initialized = {
+            let mut state = self.state();
+            if let LinkState::Greeting(link) = &state.link {
+                state.link = LinkState::Up(Arc::clone(link));
+            }
+            state.handshake.initialized.clone()
+        };
         if let Some(initialized) = initialized {
             self.to_server(initialized);
             self.ask_tools(None);

@@ -8,7 +8,7 @@ use memchr::memmem;
 use serde_json::value::RawValue;
 
 use super::flight::Question;
-use super::{Flight, Link, LinkState, Session, Stage};
+use super::{Flight, Link, LinkState, MOST_TASKS, Session, Stage};
 use crate::admit::Pass;
 use crate::log::log;
 use crate::record::Direction;
@@ -28,7 +28,9 @@ impl Session {
                             let bytes = frame.slice_ref(part.get().as_bytes());
                             self.server_message(&bytes, &message);
                         }
-                        Ok(Parsed::Batch(_)) => self.bad_answer(&Fault::Shape("an array in an array")),
+                        Ok(Parsed::Batch(_)) => {
+                            self.bad_answer(&Fault::Shape("an array in an array"))
+                        }
                         Err(fault) => self.bad_answer(&fault),
                     }
                 }
@@ -40,9 +42,19 @@ impl Session {
     /// Servers write all kinds of things to standard output. What is no
     /// message is not passed on; if it was meant as an answer, its caller is told.
     fn bad_answer(self: &Arc<Self>, fault: &Fault) {
-        log!(Warn, "bad-message", from = "server", server = &*self.setup.server.name, because = fault.to_string());
-        let Fault::Duplicate { id: Some(id), .. } = fault else { return };
-        let Some(flight) = self.state().flights.remove(id) else { return };
+        log!(
+            Warn,
+            "bad-message",
+            from = "server",
+            server = &*self.setup.server.name,
+            because = fault.to_string()
+        );
+        let Fault::Duplicate { id: Some(id), .. } = fault else {
+            return;
+        };
+        let Some(flight) = self.state().flights.remove(id) else {
+            return;
+        };
         self.changed.notify_waiters();
         if !matches!(flight.stage, Stage::Own(_) | Stage::Abandoned(_)) {
             let text = format!("toctou guard: the server's answer is not valid: {fault}");
@@ -56,7 +68,8 @@ impl Session {
         match message.kind {
             Kind::Response => self.answer(bytes, message),
             Kind::Request if self.setup.shared => {
-                let text = "toctou guard: several clients share this server, so none of them can be asked";
+                let text =
+                    "toctou guard: several clients share this server, so none of them can be asked";
                 let raw_id = message.raw_id.map(RawValue::get);
                 self.to_server(wire::error(raw_id, Code::Unavailable, text).into());
             }
@@ -102,10 +115,23 @@ impl Session {
     }
 
     fn answer(self: &Arc<Self>, bytes: &Bytes, message: &Message<'_>) {
-        let found = message.id.as_ref().and_then(|id| self.state().flights.remove(id));
+        let found = message.id.as_ref().and_then(|id| {
+            let mut state = self.state();
+            // A late answer may meet a new request of the same id that the server has not seen.
+            let asked = state
+                .flights
+                .get(id)
+                .is_some_and(|flight| !matches!(flight.stage, Stage::Waiting(_)));
+            asked.then(|| state.flights.remove(id)).flatten()
+        });
         let Some(flight) = found else {
             self.keeper().metrics.stray();
-            log!(Debug, "stray-answer", server = &*self.setup.server.name, id = message.id.as_ref().map(ToString::to_string));
+            log!(
+                Debug,
+                "stray-answer",
+                server = &*self.setup.server.name,
+                id = message.id.as_ref().map(ToString::to_string)
+            );
             return;
         };
         self.changed.notify_waiters();
@@ -116,7 +142,9 @@ impl Session {
             Stage::Own(Question::Tools) => self.tools_answered(message.result),
             Stage::Own(Question::Initialize) => self.said_again(),
             Stage::Abandoned(pass) => self.hold_for_task(pass, message.result),
-            Stage::Running(Some(pass)) => self.finished(bytes, message, flight.raw_id, &flight.sink, pass),
+            Stage::Running(Some(pass)) => {
+                self.finished(bytes, message, flight.raw_id, &flight.sink, pass)
+            }
             _ => {
                 let bytes = self.for_client(bytes, message, &flight.raw_id);
                 self.deliver(&flight.sink, bytes, true);
@@ -171,11 +199,22 @@ impl Session {
 
     /// A result that is a task means that the call still runs.
     fn hold_for_task(&self, pass: Option<Pass>, result: Option<&RawValue>) {
-        let (Some(pass), Some(result)) = (pass, result) else { return };
-        let Some((id, ended)) = task_of(result) else { return };
-        if !ended {
-            log!(Info, "held-for-task", tool = &*pass.tool.name, keys = pass.keys, task = id);
-            self.state().tasks.push((id, pass));
+        let (Some(pass), Some(result)) = (pass, result) else {
+            return;
+        };
+        let Some((id, ended)) = task_of(result) else {
+            return;
+        };
+        let mut state = self.state();
+        if !ended && state.tasks.len() < MOST_TASKS {
+            log!(
+                Info,
+                "held-for-task",
+                tool = &*pass.tool.name,
+                keys = pass.keys,
+                task = id
+            );
+            state.tasks.push((id, pass));
         }
     }
 
@@ -186,7 +225,10 @@ impl Session {
             return;
         }
         if let Some((id, true)) = task_of(value) {
-            let ended: Vec<_> = state.tasks.extract_if(.., |(held, _)| *held == id).collect();
+            let ended: Vec<_> = state
+                .tasks
+                .extract_if(.., |(held, _)| *held == id)
+                .collect();
             drop(state);
             drop(ended);
             self.changed.notify_waiters();
@@ -195,8 +237,10 @@ impl Session {
 
     /// The server can be written to.
     pub fn server_up(self: &Arc<Self>, link: Arc<dyn Link>) {
-        self.state().link = LinkState::Up(link);
-        self.say_again();
+        self.state().link = LinkState::Greeting(Arc::clone(&link));
+        if !self.say_again() {
+            self.state().link = LinkState::Up(link);
+        }
         self.flush_server();
     }
 
@@ -208,8 +252,13 @@ impl Session {
             until: Instant::now() + back_in,
         };
         state.handshake.asking = false;
-        let ids = state.flights.ids(|flight| !matches!(flight.stage, Stage::Waiting(_)));
-        let lost: Vec<Flight> = ids.iter().filter_map(|id| state.flights.remove(id)).collect();
+        let ids = state
+            .flights
+            .ids(|flight| !matches!(flight.stage, Stage::Waiting(_)));
+        let lost: Vec<Flight> = ids
+            .iter()
+            .filter_map(|id| state.flights.remove(id))
+            .collect();
         let tasks = std::mem::take(&mut state.tasks);
         drop(state);
         drop(tasks);
@@ -217,7 +266,10 @@ impl Session {
             let answer = match (flight.stage, &flight.tool) {
                 (Stage::Own(_) | Stage::Abandoned(_), _) => continue,
                 (Stage::Running(pass), Some(tool)) => {
-                    let keys = pass.as_ref().map(|pass| pass.keys.clone()).unwrap_or_default();
+                    let keys = pass
+                        .as_ref()
+                        .map(|pass| pass.keys.clone())
+                        .unwrap_or_default();
                     let refusal = self.keeper().refuse(tool, keys, Reason::Died);
                     wire::tool_error(&flight.raw_id, &refusal.message(), &refusal.details())
                 }
@@ -261,6 +313,9 @@ fn task_of(value: &RawValue) -> Option<(String, bool)> {
         }
     };
     let id: String = serde_json::from_str(id.get()).ok()?;
-    let ended = matches!(status.get(), "\"completed\"" | "\"failed\"" | "\"cancelled\"");
+    let ended = matches!(
+        status.get(),
+        "\"completed\"" | "\"failed\"" | "\"cancelled\""
+    );
     Some((id, ended))
 }

@@ -164,7 +164,13 @@ impl Life {
                 if *self.stopped.borrow() {
                     return;
                 }
-                log!(Error, "server-died", server = &*self.name, status = status, restart_in_ms = pause.as_millis() as u64);
+                log!(
+                    Error,
+                    "server-died",
+                    server = &*self.name,
+                    status = status,
+                    restart_in_ms = pause.as_millis() as u64
+                );
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -175,12 +181,18 @@ impl Life {
                 Ok(running) => {
                     self.session.restarted();
                     self.current.send_replace(Some(Arc::clone(&running.outlet)));
-                    self.session.server_up(Arc::new(Arc::clone(&running.outlet)));
+                    self.session
+                        .server_up(Arc::new(Arc::clone(&running.outlet)));
                     log!(Warn, "server-restarted", server = &*self.name);
                     next = Some(running);
                 }
                 Err(error) => {
-                    log!(Error, "server-not-restarted", server = &*self.name, because = error.to_string());
+                    log!(
+                        Error,
+                        "server-not-restarted",
+                        server = &*self.name,
+                        because = error.to_string()
+                    );
                     self.session.server_down(pause);
                 }
             }
@@ -196,7 +208,13 @@ impl Life {
         let mut reading = std::pin::pin!(async {
             if stop {
                 // Answers may still come while the server winds up.
-                read(&self.session, &mut running.inlet, self.client.as_ref(), &self.name).await;
+                read(
+                    &self.session,
+                    &mut running.inlet,
+                    self.client.as_ref(),
+                    &self.name,
+                )
+                .await;
             }
             std::future::pending::<()>().await;
         });
@@ -220,7 +238,12 @@ async fn read(session: &Arc<Session>, inlet: &mut Inlet, client: Option<&Arc<Out
                 Ok(frame) => session.from_server(&frame),
                 Err(error) => {
                     // It may have been an answer, and nobody can say to whom.
-                    log!(Error, "server-message-too-long", server = name, because = error.to_string());
+                    log!(
+                        Error,
+                        "server-message-too-long",
+                        server = name,
+                        because = error.to_string()
+                    );
                     session.flush();
                     return;
                 }
@@ -240,7 +263,12 @@ async fn read(session: &Arc<Session>, inlet: &mut Inlet, client: Option<&Arc<Out
                 return;
             }
             Err(error) => {
-                log!(Error, "server-unreadable", server = name, because = error.to_string());
+                log!(
+                    Error,
+                    "server-unreadable",
+                    server = name,
+                    because = error.to_string()
+                );
                 return;
             }
         }
@@ -249,7 +277,9 @@ async fn read(session: &Arc<Session>, inlet: &mut Inlet, client: Option<&Arc<Out
 
 /// Closes the child's input, then asks, then forces; reaps it in any case.
 async fn end(child: &mut Child, outlet: &Outlet, shutdown: Shutdown) -> Option<ExitStatus> {
-    let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    let group = child
+        .id()
+        .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     // A server that does not read cannot be waited for to take the rest.
     let _ = tokio::time::timeout(Duration::from_secs(1), outlet.close()).await;
     outlet.break_off();

@@ -44,17 +44,22 @@ pub struct HttpSpec {
 
 impl HttpSpec {
     pub fn new(url: &str, headers: &BTreeMap<String, String>) -> Result<Self, String> {
-        let uri: Uri = url.parse().map_err(|error| format!("`{url}` is not an address: {error}"))?;
+        let uri: Uri = url
+            .parse()
+            .map_err(|error| format!("`{url}` is not an address: {error}"))?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
             return Err(format!("`{url}` does not begin with http:// or https://"));
         }
         let headers = headers
             .iter()
             .map(|(name, value)| {
-                let mut value: HeaderValue =
-                    value.parse().map_err(|_| format!("the value of header `{name}` is not valid"))?;
+                let mut value: HeaderValue = value
+                    .parse()
+                    .map_err(|_| format!("the value of header `{name}` is not valid"))?;
                 value.set_sensitive(true);
-                let name = name.parse().map_err(|_| format!("`{name}` is not a header"))?;
+                let name = name
+                    .parse()
+                    .map_err(|_| format!("`{name}` is not a header"))?;
                 Ok((name, value))
             })
             .collect::<Result<_, String>>()?;
@@ -126,7 +131,9 @@ struct Envelope {
 
 impl Envelope {
     fn read(bytes: &[u8], limits: &Limits) -> Option<Self> {
-        let Ok(Parsed::One(message)) = wire::parse(bytes, limits) else { return None };
+        let Ok(Parsed::One(message)) = wire::parse(bytes, limits) else {
+            return None;
+        };
         let params = message.params().ok()?;
         let version = params.meta.and_then(|meta| {
             let ([version], _) = wire::fields(meta.get(), [META_VERSION]).ok()?;
@@ -150,7 +157,11 @@ impl Remote {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn run(self: Arc<Self>, mut messages: mpsc::UnboundedReceiver<Bytes>, mut stopped: watch::Receiver<bool>) {
+    async fn run(
+        self: Arc<Self>,
+        mut messages: mpsc::UnboundedReceiver<Bytes>,
+        mut stopped: watch::Receiver<bool>,
+    ) {
         let mut tasks = tokio::task::JoinSet::new();
         loop {
             let message = tokio::select! {
@@ -158,14 +169,21 @@ impl Remote {
                 _ = stopped.wait_for(|stopped| *stopped) => None,
             };
             let Some(message) = message else { break };
-            let Some(envelope) = Envelope::read(&message, self.session.limits()) else { continue };
+            let Some(envelope) = Envelope::read(&message, self.session.limits()) else {
+                continue;
+            };
             let remote = Arc::clone(&self);
             if envelope.id.is_some() {
                 tasks.spawn(async move { remote.request(message, envelope).await });
             } else {
                 let opens = envelope.method == "notifications/initialized";
                 if let Err(because) = remote.post(message, &envelope).await {
-                    log!(Warn, "not-delivered", method = envelope.method, because = because);
+                    log!(
+                        Warn,
+                        "not-delivered",
+                        method = envelope.method,
+                        because = because
+                    );
                 }
                 if opens {
                     let remote = Arc::clone(&self);
@@ -194,18 +212,26 @@ impl Remote {
         request
     }
 
-    async fn post(&self, message: Bytes, envelope: &Envelope) -> Result<Response<Incoming>, String> {
+    async fn post(
+        &self,
+        message: Bytes,
+        envelope: &Envelope,
+    ) -> Result<Response<Incoming>, String> {
         let mut request = self
             .head(Method::POST)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream");
         if let Some(version) = &envelope.version {
-            request = request.header(VERSION, version).header(METHOD, &envelope.method);
+            request = request
+                .header(VERSION, version)
+                .header(METHOD, &envelope.method);
             if let Some(name) = &envelope.name {
                 request = request.header(NAME, header_value(name));
             }
         }
-        let request = request.body(Full::new(message)).map_err(|error| error.to_string())?;
+        let request = request
+            .body(Full::new(message))
+            .map_err(|error| error.to_string())?;
         self.client.request(request).await.map_err(|error| {
             let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
             format!("{error}{}", source.unwrap_or_default())
@@ -214,10 +240,14 @@ impl Remote {
 
     /// One request from its question to its answer.
     async fn request(&self, message: Bytes, envelope: Envelope) {
-        let Some((id, raw_id)) = &envelope.id else { return };
+        let Some((id, raw_id)) = &envelope.id else {
+            return;
+        };
         let response = match self.post(message, &envelope).await {
             Ok(response) => response,
-            Err(because) => return self.no_answer(raw_id, &format!("the server cannot be reached: {because}")),
+            Err(because) => {
+                return self.no_answer(raw_id, &format!("the server cannot be reached: {because}"));
+            }
         };
         if let Some(session) = response.headers().get(SESSION) {
             self.known().session = Some(session.clone());
@@ -247,12 +277,11 @@ impl Remote {
     async fn body(&self, response: Response<Incoming>) -> Result<Bytes, String> {
         let limit = self.session.limits().bytes;
         let body = Limited::new(response.into_body(), limit).collect().await;
-        body.map(http_body_util::Collected::to_bytes).map_err(|error| {
-            match error.downcast_ref::<LengthLimitError>() {
+        body.map(http_body_util::Collected::to_bytes)
+            .map_err(|error| match error.downcast_ref::<LengthLimitError>() {
                 Some(_) => format!("the server's answer is larger than {limit} bytes"),
                 None => format!("the server's answer broke off: {error}"),
-            }
-        })
+            })
     }
 
     /// Events up to the answer.
@@ -271,7 +300,10 @@ impl Remote {
             tokio::time::sleep(Duration::from_millis(100 << attempt)).await;
             response = self.get(Some(seen)).await;
         }
-        self.no_answer(raw_id, "the server's answer broke off; the call may or may not have taken effect");
+        self.no_answer(
+            raw_id,
+            "the server's answer broke off; the call may or may not have taken effect",
+        );
     }
 
     /// Passes events on; true when the answer was among them.
@@ -285,7 +317,9 @@ impl Remote {
         let mut body = response.into_body();
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else { return Ok(false) };
-            let Some(data) = frame.data_ref() else { continue };
+            let Some(data) = frame.data_ref() else {
+                continue;
+            };
             events.feed(data);
             while let Some(event) = events.next_event() {
                 let event = event.map_err(|error| error.to_string())?;
@@ -341,7 +375,8 @@ impl Remote {
             return;
         }
         if let Ok(request) = self.head(Method::DELETE).body(Full::default()) {
-            let _ = tokio::time::timeout(Duration::from_secs(2), self.client.request(request)).await;
+            let _ =
+                tokio::time::timeout(Duration::from_secs(2), self.client.request(request)).await;
         }
     }
 

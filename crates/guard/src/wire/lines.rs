@@ -101,7 +101,10 @@ mod tests {
                 .flat_map(|chunk| feed(&mut lines, chunk))
                 .map(|line| line.expect("short"))
                 .collect();
-            assert_eq!(got, ["{\"a\":1}\r".as_bytes(), "{\"b\":\"\u{2028}\"}".as_bytes()]);
+            assert_eq!(
+                got,
+                ["{\"a\":1}\r".as_bytes(), "{\"b\":\"\u{2028}\"}".as_bytes()]
+            );
             assert_eq!(lines.rest().as_deref(), Some(&b"rest"[..]));
         }
     }
@@ -123,6 +126,12 @@ mod tests {
     fn the_limit_holds_for_a_line_that_comes_at_once() {
         let mut lines = Lines::new(3);
         let got = feed(&mut lines, b"abcd\nabc\n");
-        assert_eq!(got, [Err(LineTooLong { limit: 3 }), Ok(Bytes::from_static(b"abc"))]);
+        assert_eq!(
+            got,
+            [
+                Err(LineTooLong { limit: 3 }),
+                Ok(Bytes::from_static(b"abc"))
+            ]
+        );
     }
 }

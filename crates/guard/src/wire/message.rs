@@ -207,8 +207,8 @@ impl<'a> Envelope<'a> {
         let id = self.id.and_then(Id::read);
         let (kind, method) = match self.method {
             Some(method) => {
-                let method: Cow<'a, str> = borrowed_text(method)
-                    .ok_or(Fault::Shape("`method` is not a string"))?;
+                let method: Cow<'a, str> =
+                    borrowed_text(method).ok_or(Fault::Shape("`method` is not a string"))?;
                 if self.result.is_some() || self.error.is_some() {
                     return Err(Fault::Shape("both a request and a response"));
                 }
@@ -220,7 +220,9 @@ impl<'a> Envelope<'a> {
             }
             None => {
                 if self.result.is_some() == self.error.is_some() {
-                    return Err(Fault::Shape("neither `method`, nor one of `result` and `error`"));
+                    return Err(Fault::Shape(
+                        "neither `method`, nor one of `result` and `error`",
+                    ));
                 }
                 (Kind::Response, Cow::Borrowed(""))
             }
@@ -244,7 +246,14 @@ impl<'a> Message<'a> {
         };
         let ([name, uri, arguments, meta, request_id, progress_token], twice) = fields(
             params.get(),
-            ["name", "uri", "arguments", "_meta", "requestId", "progressToken"],
+            [
+                "name",
+                "uri",
+                "arguments",
+                "_meta",
+                "requestId",
+                "progressToken",
+            ],
         )?;
         if let Some(key) = twice {
             return Err(Fault::Duplicate {
@@ -321,7 +330,7 @@ pub fn fields<'a, const N: usize>(
 }
 
 /// A key, copied only if it is written with escapes.
-struct Key<'a>(Cow<'a, str>);
+pub(super) struct Key<'a>(pub(super) Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Key<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -342,150 +351,5 @@ impl<'de> Deserialize<'de> for Key<'de> {
     }
 }
 
-/// Whether some object in `text`, however deep, has a key twice.
-pub fn has_duplicates(text: &str) -> Result<bool, Fault> {
-    struct Unique;
-    impl<'de> Deserialize<'de> for Unique {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            deserializer.deserialize_any(Self)
-        }
-    }
-    const TWICE: &str = "a key stands twice";
-    impl<'de> Visitor<'de> for Unique {
-        type Value = Self;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("JSON")
-        }
-        fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
-            Ok(self)
-        }
-        fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
-            Ok(self)
-        }
-        fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
-            Ok(self)
-        }
-        fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
-            Ok(self)
-        }
-        fn visit_str<E>(self, _: &str) -> Result<Self, E> {
-            Ok(self)
-        }
-        fn visit_unit<E>(self) -> Result<Self, E> {
-            Ok(self)
-        }
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self, A::Error> {
-            while seq.next_element::<Self>()?.is_some() {}
-            Ok(self)
-        }
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
-            let mut seen = rustc_hash::FxHashSet::default();
-            while let Some(Key(key)) = map.next_key()? {
-                if !seen.insert(key) {
-                    return Err(serde::de::Error::custom(TWICE));
-                }
-                map.next_value::<Self>()?;
-            }
-            Ok(self)
-        }
-    }
-    match serde_json::from_str::<Unique>(text) {
-        Ok(_) => Ok(false),
-        Err(error) if error.to_string().starts_with(TWICE) => Ok(true),
-        Err(error) => Err(Fault::Syntax(error.to_string())),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Result<Parsed<'_>, Fault> {
-        parse(text.as_bytes(), &Limits::default())
-    }
-
-    fn one(text: &str) -> Message<'_> {
-        match read(text) {
-            Ok(Parsed::One(message)) => message,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn kinds() {
-        let request = one(r#"{"method":"tools/call","jsonrpc":"2.0","id":12345678901234567890123}"#);
-        assert_eq!(request.kind, Kind::Request);
-        assert_eq!(
-            request.raw_id.map(RawValue::get),
-            Some("12345678901234567890123")
-        );
-        assert_eq!(one(r#"{"jsonrpc":"2.0","method":"x"}"#).kind, Kind::Notification);
-        assert_eq!(
-            one(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#).kind,
-            Kind::Response
-        );
-    }
-
-    #[test]
-    fn an_escaped_key_is_the_same_key() {
-        let twice = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","\u006dethod":"tools/call"}"#;
-        assert_eq!(
-            read(twice).err(),
-            Some(Fault::Duplicate {
-                key: "method".to_owned(),
-                id: Some(Id::Integer(1))
-            })
-        );
-        let params = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","na\u006de":"b"}}"#;
-        assert!(matches!(one(params).params(), Err(Fault::Duplicate { .. })));
-    }
-
-    #[test]
-    fn what_is_not_a_message() {
-        for text in [
-            "", "  ", "null", "1", "{", "{}", r#"{"jsonrpc":"2.0"}"#, r#"{"jsonrpc":"1.0","method":"x"}"#,
-            r#"{"jsonrpc":"2.0","method":1}"#, r#"{"jsonrpc":"2.0","method":"x","id":null}"#,
-            r#"{"jsonrpc":"2.0","method":"x","id":{}}"#, r#"{"jsonrpc":"2.0","id":1,"result":1,"error":1}"#,
-            r#"{"jsonrpc":"2.0","method":"x"} {}"#, "[]", r#"[{"a":1}"#,
-        ] {
-            assert!(read(text).is_err(), "{text}");
-        }
-        assert!(parse(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}", &Limits::default()).is_err());
-    }
-
-    #[test]
-    fn depth_is_bounded_and_strings_do_not_count() {
-        let deep = format!(
-            r#"{{"jsonrpc":"2.0","method":"x","params":{}{}}}"#,
-            "[".repeat(200_000),
-            "]".repeat(200_000)
-        );
-        assert_eq!(read(&deep).err(), Some(Fault::TooDeep(128)));
-        let text = format!(
-            r#"{{"jsonrpc":"2.0","method":"x","params":"\"{}"}}"#,
-            "[".repeat(1000)
-        );
-        assert!(read(&text).is_ok());
-    }
-
-    #[test]
-    fn ids_are_compared_by_value() {
-        let id = |text: &str| {
-            let raw = RawValue::from_string(text.to_owned()).expect("JSON");
-            Id::read(&raw)
-        };
-        assert_eq!(id("1"), id("1.0"));
-        assert_eq!(id("1e0"), id("1"));
-        assert_eq!(id(r#""a""#), id(r#""\u0061""#));
-        assert_ne!(id("1"), id(r#""1""#));
-        assert_ne!(id("9007199254740993"), id("9007199254740992"));
-        assert_eq!(id("12345678901234567890123"), id("1.2345678901234568e22"));
-        assert_eq!(id("null"), None);
-    }
-
-    #[test]
-    fn duplicates_however_deep() {
-        assert_eq!(has_duplicates(r#"{"a":[{"b":1,"\u0062":2}]}"#), Ok(true));
-        assert_eq!(has_duplicates(r#"{"a":[{"b":1},{"b":2.5}],"b":null}"#), Ok(false));
-    }
-}
+mod tests;

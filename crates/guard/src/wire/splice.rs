@@ -42,7 +42,10 @@ pub fn insert_meta(whole: &[u8], object: &RawValue, key: &str, value: &str) -> O
                 return None;
             }
             let comma = if is_empty(meta.get()) { "" } else { "," };
-            (offset(whole, meta.get())? + 1, format!("{key}:{value}{comma}"))
+            (
+                offset(whole, meta.get())? + 1,
+                format!("{key}:{value}{comma}"),
+            )
         }
         (Some(_), None) => return None,
         (None, None) => {
@@ -90,14 +93,20 @@ mod tests {
             ("{}", r#"{"_meta":{"k":1}}"#),
             ("{ \"a\":1e9}", "{\"_meta\":{\"k\":1}, \"a\":1e9}"),
             (r#"{"_meta":{}}"#, r#"{"_meta":{"k":1}}"#),
-            (r#"{"x":1,"_meta":{"y":[]}}"#, r#"{"x":1,"_meta":{"k":1,"y":[]}}"#),
+            (
+                r#"{"x":1,"_meta":{"y":[]}}"#,
+                r#"{"x":1,"_meta":{"k":1,"y":[]}}"#,
+            ),
         ] {
             assert_eq!(
                 with_meta(&format!("{head}{result}}}")),
                 Some(format!("{head}{expected}}}"))
             );
         }
-        assert_eq!(with_meta(&format!(r#"{head}{{"_meta":{{"k":2}}}}}}"#)), None);
+        assert_eq!(
+            with_meta(&format!(r#"{head}{{"_meta":{{"k":2}}}}}}"#)),
+            None
+        );
         assert_eq!(with_meta(&format!("{head}[]}}")), None);
     }
 

@@ -155,7 +155,10 @@ mod tests {
         let mut events = Events::new(100);
         events.feed(&encode_event(Some("7-1"), data));
         let event = events.next_event().expect("one").expect("short");
-        assert_eq!((event.id.as_deref(), &event.data[..]), (Some("7-1"), &data[..]));
+        assert_eq!(
+            (event.id.as_deref(), &event.data[..]),
+            (Some("7-1"), &data[..])
+        );
     }
 
     #[test]

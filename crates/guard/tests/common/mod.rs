@@ -3,6 +3,8 @@
 #![allow(dead_code)] // every test binary has a part of its own in use
 #![allow(unreachable_pub)]
 
+pub mod http;
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -19,7 +21,11 @@ pub fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test");
     let folder = test.parent().and_then(Path::parent).expect("a folder");
     let path = folder.join("examples").join(name);
-    assert!(path.exists(), "{} is not built: run `cargo build --examples`", path.display());
+    assert!(
+        path.exists(),
+        "{} is not built: run `cargo build --examples`",
+        path.display()
+    );
     path
 }
 
@@ -30,7 +36,9 @@ pub struct Bench {
 
 impl Bench {
     pub fn new() -> Self {
-        Self { folder: tempfile::tempdir().expect("a folder") }
+        Self {
+            folder: tempfile::tempdir().expect("a folder"),
+        }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -57,7 +65,11 @@ impl Bench {
             self.policy("");
         }
         let mut command = Command::new(example("guard"));
-        command.arg("--policy").arg(self.path("guard.toml")).args(options).arg("--");
+        command
+            .arg("--policy")
+            .arg(self.path("guard.toml"))
+            .args(options)
+            .arg("--");
         command.arg(example("server")).arg(self.path("events"));
         Client::start(command)
     }
@@ -65,14 +77,21 @@ impl Bench {
     pub fn events(&self) -> Vec<String> {
         let bytes = std::fs::read(self.path("events")).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        text.lines().filter(|line| !line.starts_with("line ")).map(str::to_owned).collect()
+        text.lines()
+            .filter(|line| !line.starts_with("line "))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Waits for an event.
     pub fn wait_for(&self, event: &str) {
         let began = Instant::now();
         while !self.events().iter().any(|line| line == event) {
-            assert!(began.elapsed() < SOON, "no {event:?} in {:?}", self.events());
+            assert!(
+                began.elapsed() < SOON,
+                "no {event:?} in {:?}",
+                self.events()
+            );
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -125,12 +144,20 @@ impl Client {
                 }
             }
         });
-        Self { stdin: child.stdin.take(), child, lines }
+        Self {
+            stdin: child.stdin.take(),
+            child,
+            lines,
+        }
     }
 
     pub fn send_bytes(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("not closed");
-        stdin.write_all(bytes).and_then(|()| stdin.write_all(b"\n")).and_then(|()| stdin.flush()).expect("sent");
+        stdin
+            .write_all(bytes)
+            .and_then(|()| stdin.write_all(b"\n"))
+            .and_then(|()| stdin.flush())
+            .expect("sent");
     }
 
     pub fn send(&mut self, message: &Value) {
@@ -150,8 +177,10 @@ impl Client {
     }
 
     pub fn call(&mut self, id: impl Into<Value>, tool: &str, arguments: Value) {
-        self.send(&json!({"jsonrpc": "2.0", "id": id.into(), "method": "tools/call",
-            "params": {"name": tool, "arguments": arguments}}));
+        self.send(
+            &json!({"jsonrpc": "2.0", "id": id.into(), "method": "tools/call",
+            "params": {"name": tool, "arguments": arguments}}),
+        );
     }
 
     pub fn line(&self) -> Vec<u8> {
@@ -226,7 +255,9 @@ impl Drop for Client {
 
 /// Why a call was refused.
 pub fn reason(answer: &Value) -> &str {
-    answer["result"]["_meta"]["toctou/refusal"]["reason"].as_str().unwrap_or("not refused")
+    answer["result"]["_meta"]["toctou/refusal"]["reason"]
+        .as_str()
+        .unwrap_or("not refused")
 }
 
 pub fn is_alive(pid: &str) -> bool {

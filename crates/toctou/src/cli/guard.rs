@@ -58,7 +58,11 @@ pub(crate) struct GuardCheckArgs {
 #[derive(Debug, Args)]
 pub(crate) struct TargetArgs {
     /// The server's command and its arguments
-    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(
+        value_name = "COMMAND",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
     pub(crate) command: Vec<String>,
 
     /// A file with `mcpServers`, as clients keep it
@@ -74,7 +78,12 @@ pub(crate) struct TargetArgs {
     pub(crate) url: Option<String>,
 
     /// What may run beside what [default: by the tools' own annotations]
-    #[arg(long, visible_alias = "config", value_name = "FILE", help_heading = "Policy")]
+    #[arg(
+        long,
+        visible_alias = "config",
+        value_name = "FILE",
+        help_heading = "Policy"
+    )]
     pub(crate) policy: Option<PathBuf>,
 }
 
@@ -112,7 +121,12 @@ pub(crate) struct GuardRunArgs {
     pub(crate) tls: Option<Vec<PathBuf>>,
 
     /// Web page that may send requests, such as https://app.example (can be repeated) [default: local pages]
-    #[arg(long, value_name = "ORIGIN", requires = "listen", help_heading = "HTTP")]
+    #[arg(
+        long,
+        value_name = "ORIGIN",
+        requires = "listen",
+        help_heading = "HTTP"
+    )]
     pub(crate) allow_origin: Vec<String>,
 
     /// Listen on an address that others can reach, although there is no token
@@ -128,7 +142,13 @@ pub(crate) struct GuardRunArgs {
     pub(crate) metrics: Option<SocketAddr>,
 
     /// How much to log, as JSON lines on standard error
-    #[arg(long, value_enum, value_name = "LEVEL", default_value_t, help_heading = "Output")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "LEVEL",
+        default_value_t,
+        help_heading = "Output"
+    )]
     pub(crate) log: LogLevel,
 
     /// Refuse messages that are larger, in megabytes
@@ -136,7 +156,12 @@ pub(crate) struct GuardRunArgs {
     pub(crate) max_message: u32,
 
     /// Seconds that calls in flight have when the guard is told to stop
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, help_heading = "Limits")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 30,
+        help_heading = "Limits"
+    )]
     pub(crate) grace: u32,
 }
 

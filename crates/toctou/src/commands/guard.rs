@@ -13,7 +13,9 @@ use toctou_guard::upstream::Shutdown;
 use toctou_guard::wire::Limits;
 use toctou_guard::{check, log};
 
-use crate::cli::{GuardAction, GuardArgs, GuardCheckArgs, GuardInitArgs, GuardRunArgs, LogLevel, TargetArgs};
+use crate::cli::{
+    GuardAction, GuardArgs, GuardCheckArgs, GuardInitArgs, GuardRunArgs, LogLevel, TargetArgs,
+};
 use crate::config::Reader;
 use crate::errors::{Error, FINDINGS};
 use crate::output;
@@ -87,7 +89,8 @@ fn listen(args: &GuardRunArgs, address: SocketAddr) -> Result<Listen, Error> {
     };
     Ok(Listen {
         address,
-        access: Access::new(address, tokens, &args.allow_origin, args.allow_anonymous).map_err(refused)?,
+        access: Access::new(address, tokens, &args.allow_origin, args.allow_anonymous)
+            .map_err(refused)?,
         tls,
     })
 }
@@ -129,7 +132,8 @@ fn target(args: &TargetArgs) -> Result<(Policy, Vec<Upstream>), Error> {
             ..Default::default()
         };
         let name = args.server.clone().unwrap_or_else(|| "server".to_owned());
-        let upstream = servers::upstream(name, file).map_err(|error| wrong(error, Path::new("--url")))?;
+        let upstream =
+            servers::upstream(name, file).map_err(|error| wrong(error, Path::new("--url")))?;
         return Ok((policy, upstream.into_iter().collect()));
     }
     let mut all = Vec::new();
@@ -184,4 +188,21 @@ fn check(args: &GuardCheckArgs) -> Result<u8, Error> {
     let report = check::check(&policy, &upstream).map_err(Error::Guard)?;
     output::to_stdout(&report.text)?;
     Ok(if report.faults > 0 { FINDINGS } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_is_valid() {
+        assert!(policy::parse(TEMPLATE).is_ok());
+        // And so is every line of it that is commented out.
+        let on: String = TEMPLATE
+            .lines()
+            .map(|line| line.strip_prefix("#: ").unwrap_or(line).to_owned() + "\n")
+            .collect();
+        let (policy, servers) = policy::parse(&on).expect("valid");
+        assert_eq!((policy.tools.len(), servers.len()), (1, 1));
+    }
 }
