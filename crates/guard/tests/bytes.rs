@@ -55,13 +55,10 @@ fn to_the_server() {
     let lines = bench.lines();
     let ours = |line: &&Vec<u8>| !line.windows(13).any(|part| part == b"toctou-guard-");
     let got: Vec<&Vec<u8>> = lines.iter().filter(ours).collect();
-    for (sent, got) in corpus().iter().zip(&got) {
-        assert!(
-            sent == *got,
-            "{}\n{}",
-            String::from_utf8_lossy(&sent[..sent.len().min(300)]),
-            String::from_utf8_lossy(&got[..got.len().min(300)])
-        );
+    // In any order: a call that waits may be overtaken.
+    for sent in corpus() {
+        let shown = String::from_utf8_lossy(&sent[..sent.len().min(300)]);
+        assert!(got.contains(&&sent), "{shown} did not arrive as sent");
     }
     assert_eq!(got.len(), corpus().len() + 1);
 }

@@ -264,21 +264,3 @@ fn keys_and_waiting_time_are_told_if_asked_for() {
     let plain = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"a","type":"text"}]}}"#;
     assert_eq!(line.replace(&entry, "").as_bytes(), plain);
 }
-
-#[test]
-fn a_lost_backend_closes_unless_told_otherwise() {
-    for (open, expected) in [("closed", "backend-lost"), ("open", "not refused")] {
-        let bench = Bench::new();
-        bench.policy(&format!("on-backend-loss = \"{open}\"\n"));
-        let mut client = bench.guard();
-        client.initialize();
-        client.call(1, "write", json!({}));
-        assert_eq!(reason(&client.answer(1)), "not refused");
-        // The folder of the locks becomes a file.
-        std::fs::remove_dir_all(bench.path("locks")).expect("locks");
-        std::fs::write(bench.path("locks"), "").expect("a file");
-        client.call(2, "write", json!({}));
-        assert_eq!(reason(&client.answer(2)), expected);
-        assert_eq!(client.line_within(Duration::from_millis(50)), None);
-    }
-}
