@@ -13,7 +13,7 @@ use toctou_rules::registry;
 use crate::output::{OutputSpec, parse_output};
 use guard::GUARD_EXAMPLES;
 pub(crate) use guard::{
-    GuardAction, GuardArgs, GuardCheckArgs, GuardInitArgs, GuardRunArgs, LogLevel,
+    GuardAction, GuardArgs, GuardCheckArgs, GuardInitArgs, GuardRunArgs, LogLevel, TargetArgs,
 };
 
 const STYLES: Styles = Styles::styled()
