@@ -1,5 +1,7 @@
 //! The command line: what can be typed. What it means is in [`crate::commands`].
 
+mod guard;
+
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Effects, Styles};
@@ -9,6 +11,10 @@ use toctou_core::rule::{Persona, Severity};
 use toctou_rules::registry;
 
 use crate::output::{OutputSpec, parse_output};
+use guard::GUARD_EXAMPLES;
+pub(crate) use guard::{
+    GuardAction, GuardArgs, GuardCheckArgs, GuardInitArgs, GuardRunArgs, LogLevel, TargetArgs,
+};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().effects(Effects::BOLD))
@@ -71,6 +77,9 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Keep a list of known findings, so that only new ones count
     Baseline(BaselineArgs),
+    /// Stand in front of a server and close its windows while it runs
+    #[command(after_long_help = GUARD_EXAMPLES)]
+    Guard(GuardArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// For toctou's own development

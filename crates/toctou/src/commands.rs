@@ -4,6 +4,7 @@ pub(crate) mod baseline;
 pub(crate) mod completions;
 pub(crate) mod dev;
 pub(crate) mod explain;
+pub(crate) mod guard;
 pub(crate) mod init;
 pub(crate) mod rules;
 pub(crate) mod scan;
@@ -21,6 +22,7 @@ pub(crate) fn run(cli: Cli) -> Result<u8, Error> {
         Command::Rules(args) => rules::run(&args).map(|()| 0),
         Command::Init(args) => init::run(&args).map(|()| 0),
         Command::Baseline(args) => baseline::run(&args).map(|()| 0),
+        Command::Guard(args) => guard::run(&args),
         Command::Completions(args) => completions::run(&args).map(|()| 0),
         Command::Dev(args) => dev::run(&args).map(|()| 0),
     }

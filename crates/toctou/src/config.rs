@@ -101,13 +101,13 @@ fn parse(path: &Path, text: &str) -> Result<Config, Error> {
 }
 
 /// Turns what is wrong into an error that says where.
-struct Reader<'a> {
-    path: &'a Path,
-    text: &'a str,
+pub(crate) struct Reader<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) text: &'a str,
 }
 
 impl Reader<'_> {
-    fn error(&self, at: usize, message: String, hint: Option<String>) -> Error {
+    pub(crate) fn error(&self, at: usize, message: String, hint: Option<String>) -> Error {
         let (line, column) = self.position(at);
         Error::Config {
             path: self.path.to_owned(),
@@ -128,7 +128,7 @@ impl Reader<'_> {
     }
 
     /// `toml` names the unknown key and the known ones; we add which was meant.
-    fn syntax(&self, error: &toml::de::Error) -> Error {
+    pub(crate) fn syntax(&self, error: &toml::de::Error) -> Error {
         let at = error.span().map_or(0, |span| span.start);
         let message = error
             .message()

@@ -58,6 +58,19 @@ pub(crate) enum Error {
     },
     #[error("there is a toctou.toml already")]
     Exists { path: PathBuf },
+    #[error("the guard cannot work")]
+    Guard(toctou_guard::run::GuardError),
+    #[error("which server?")]
+    WhichServer {
+        wanted: Option<String>,
+        count: usize,
+    },
+    #[error("nobody could be let in")]
+    Access { message: String },
+    #[error("the servers are not valid")]
+    Servers { path: PathBuf, message: String },
+    #[error("no policy can be made")]
+    NotAScan { path: PathBuf, message: String },
     #[error("cannot start {count} threads")]
     Threads { count: usize, message: String },
     #[error("generated files are not current")]
@@ -114,6 +127,16 @@ impl Error {
                     "`{first}` and `{second}` would both be written to {place}"
                 )]
             }
+            Self::Guard(error) => causes(error),
+            Self::WhichServer {
+                wanted: Some(name), ..
+            } => vec![format!("there is no server `{name}`")],
+            Self::WhichServer { count: 0, .. } => vec!["no server is named".to_owned()],
+            Self::WhichServer { count, .. } => vec![format!("{count} servers are named")],
+            Self::Access { message } => vec![message.clone()],
+            Self::Servers { path, message } | Self::NotAScan { path, message } => {
+                vec![format!("{}: {message}", path.display())]
+            }
             Self::Threads { message, .. } => vec![message.clone()],
             Self::Stale { files } => files.clone(),
             Self::Internal { doing, message } => vec![format!("while {doing}: {message}")],
@@ -140,6 +163,22 @@ impl Error {
                 Some("send one of them to a file: `--output sarif=toctou.sarif`".to_owned())
             }
             Self::Exists { .. } => Some("`--force` replaces it".to_owned()),
+            Self::Guard(error) => error.hint().map(str::to_owned),
+            Self::WhichServer { .. } => Some(
+                "give its command (`toctou guard -- node server.js`), or choose one: `--servers mcp.json --server NAME`"
+                    .to_owned(),
+            ),
+            Self::Access { .. } => Some(
+                "listen on 127.0.0.1, or give `--token-file FILE`, with a token of 16 characters or more on a line"
+                    .to_owned(),
+            ),
+            Self::Servers { .. } => Some(
+                "a server has a `command` or a `url`: {\"mcpServers\": {\"notes\": {\"command\": \"node\"}}}"
+                    .to_owned(),
+            ),
+            Self::NotAScan { .. } => {
+                Some("`toctou scan --output json=scan.json` writes what is needed".to_owned())
+            }
             Self::Threads { .. } => Some("try a smaller `--threads`".to_owned()),
             Self::Stale { .. } => Some("run `cargo run -p toctou -- dev generate`".to_owned()),
             Self::Internal { .. } => Some(
@@ -163,6 +202,21 @@ impl Error {
         }
         out
     }
+}
+
+/// An error and what is behind it, one line each.
+fn causes(error: &dyn std::error::Error) -> Vec<String> {
+    let mut lines = vec![error.to_string()];
+    let mut source = error.source();
+    while let Some(error) = source {
+        // Many errors repeat their source in their own text.
+        let text = error.to_string();
+        if !lines.iter().any(|line| line.contains(&text)) {
+            lines.push(text);
+        }
+        source = error.source();
+    }
+    lines
 }
 
 fn first_few(all: &[String]) -> Vec<String> {

@@ -24,6 +24,7 @@ fn help() {
       rules        List the rules
       init         Write a commented toctou.toml
       baseline     Keep a list of known findings, so that only new ones count
+      guard        Stand in front of a server and close its windows while it runs
       completions  Print a completion script for a shell
 
     Options:

@@ -1,0 +1,77 @@
+//! A guard in a few lines: `guard [--policy FILE] [--listen ADDRESS] … -- COMMAND ARG…`
+//!
+//! The same guard as `toctou guard`, without the rest of toctou. The tests use it.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use toctou_guard::http::{Access, Listen, Tokens};
+use toctou_guard::policy::Policy;
+use toctou_guard::run::{self, Options};
+use toctou_guard::servers::{Upstream, parse_servers};
+use toctou_guard::upstream::Shutdown;
+use toctou_guard::wire::Limits;
+use toctou_guard::{log, policy};
+
+fn main() -> ExitCode {
+    match guard() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn guard() -> Result<(), Box<dyn std::error::Error>> {
+    let mut options = Options {
+        policy: Policy::default(),
+        servers: Vec::new(),
+        limits: Limits::default(),
+        record: None,
+        grace: Duration::from_secs(30),
+        metrics: None,
+        shutdown: Shutdown::default(),
+    };
+    let mut listen = None;
+    let mut tokens = None;
+    let mut args = std::env::args().skip(1);
+    while let Some(name) = args.next() {
+        if name == "--" {
+            break;
+        }
+        let value = args.next().ok_or("an option without a value")?;
+        match name.as_str() {
+            "--policy" => options.policy = policy::parse(&std::fs::read_to_string(value)?)?.0,
+            "--record" => options.record = Some(value.into()),
+            "--grace" => options.grace = Duration::from_secs(value.parse()?),
+            "--max-message" => options.limits.bytes = value.parse()?,
+            "--servers" => options.servers = parse_servers(&std::fs::read_to_string(value)?)?,
+            "--listen" => listen = Some(value.parse()?),
+            "--token-file" => tokens = Some(Tokens::parse(&std::fs::read_to_string(value)?)?),
+            "--metrics" => options.metrics = Some(value.parse()?),
+            "--log" => log::set_level(log::Level::Debug),
+            other => return Err(format!("unknown option {other}").into()),
+        }
+    }
+    if let Some(command) = args.next() {
+        options
+            .servers
+            .push(Upstream::command(&command, &args.collect::<Vec<_>>()));
+    }
+    if let Some(address) = listen {
+        let access = Access::new(address, tokens, &[], false)?;
+        run::listen(
+            &options,
+            Listen {
+                address,
+                access,
+                tls: None,
+            },
+        )?;
+    } else {
+        let server = options.servers.pop().ok_or("no command")?;
+        run::stdio(&options, &server)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,378 @@
+//! Who is let in.
+//!
+//! [`Gatekeeper::plan`] says what a call needs: keys, limits, a record. It
+//! looks at the policy and the arguments only. [`Gatekeeper::admit`] takes it
+//! all, in one order for everybody (rate, permit, locks, record), or gives
+//! back a [`Refusal`]. What was taken is a [`Pass`], and is given back when
+//! the pass is dropped.
+
+mod take;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use toctou_sync::{Backend, CloseGate, Inside, LockGuard, Mode, Permit, Ticket, Wait};
+
+use crate::log::log;
+use crate::metrics::{Metrics, ToolMetrics};
+use crate::policy::{KeyFault, OnCancel, Policy, Template, ToolPolicy};
+use crate::refusal::{Reason, Refusal};
+use crate::wire::has_duplicates;
+use take::Record;
+
+/// Decides for all sessions of one guard.
+#[derive(Debug)]
+pub struct Gatekeeper {
+    pub policy: Policy,
+    pub backend: Arc<dyn Backend>,
+    pub metrics: Arc<Metrics>,
+    /// Closed when the guard shuts down: nothing starts after that.
+    pub gate: CloseGate,
+}
+
+/// Who calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The authenticated subject, else what the client calls itself.
+    pub principal: Arc<str>,
+    /// Tells apart two connections of one principal that is not authenticated.
+    pub connection: Arc<str>,
+}
+
+/// What is known about a tool before it is called.
+#[derive(Debug)]
+pub struct Tool {
+    pub name: Arc<str>,
+    pub server: Arc<str>,
+    /// Prefix of all keys.
+    namespace: Arc<str>,
+    entry: Option<usize>,
+    mode: Mode,
+    locks: Vec<Template>,
+    pub on_cancel: OnCancel,
+    pub timeout: Option<Duration>,
+    label: Arc<str>,
+    metrics: ToolMetrics,
+}
+
+/// What one call needs.
+#[derive(Debug)]
+pub struct Plan {
+    pub tool: Arc<Tool>,
+    /// As the policy writes them, for people.
+    pub keys: Vec<String>,
+    caller: Caller,
+    record: Option<(String, Vec<u8>)>,
+}
+
+/// What a call holds while it runs.
+#[derive(Debug)]
+pub struct Pass {
+    pub tool: Arc<Tool>,
+    pub keys: Vec<String>,
+    pub waited: Duration,
+    pub ticket: Option<Ticket>,
+    locks: Option<LockGuard>,
+    permit: Option<Permit>,
+    metrics: Arc<Metrics>,
+    since: Instant,
+    _inside: Inside,
+}
+
+/// How a call goes on.
+#[derive(Debug)]
+pub enum Admitted {
+    Run(Pass),
+    /// It ran before; this was the result.
+    Replay(Vec<u8>),
+}
+
+impl Gatekeeper {
+    /// Looks a tool up. `read_only` is what the server says about it, `known`
+    /// whether the server has it in its list.
+    pub fn tool(
+        &self,
+        server: &Arc<str>,
+        namespace: &Arc<str>,
+        name: &str,
+        read_only: bool,
+        known: bool,
+    ) -> Tool {
+        let found = self.policy.find(server, name);
+        let entry = found.map(|(_, entry)| entry);
+        let own = || vec![Template::constant(format!("server:{namespace}"))];
+        let locks = match entry.and_then(|entry| entry.locks.clone()) {
+            Some(locks) => locks,
+            None => own(),
+        };
+        let mode = match entry.map_or(crate::policy::Mode::Annotated, |entry| entry.mode) {
+            crate::policy::Mode::Shared => Mode::Shared,
+            crate::policy::Mode::Exclusive => Mode::Exclusive,
+            crate::policy::Mode::Annotated if read_only => Mode::Shared,
+            crate::policy::Mode::Annotated => Mode::Exclusive,
+        };
+        let class = locks
+            .iter()
+            .map(Template::text)
+            .collect::<Vec<_>>()
+            .join(" ");
+        let label: Arc<str> = if known { name.into() } else { "other".into() };
+        Tool {
+            metrics: self.metrics.tool(server, &label, &class),
+            name: name.into(),
+            server: Arc::clone(server),
+            namespace: match &self.policy.namespace {
+                Some(shared) => shared.as_str().into(),
+                None => Arc::clone(namespace),
+            },
+            entry: found.map(|(at, _)| at),
+            mode,
+            locks,
+            on_cancel: entry.map_or(OnCancel::Forward, |entry| entry.on_cancel),
+            timeout: entry
+                .and_then(|entry| entry.timeout)
+                .or(self.policy.defaults.timeout),
+            label,
+        }
+    }
+
+    fn entry(&self, tool: &Tool) -> Option<&ToolPolicy> {
+        tool.entry.and_then(|at| self.policy.tools.get(at))
+    }
+
+    /// What a call needs, or why it cannot be told.
+    pub fn plan(
+        &self,
+        tool: &Arc<Tool>,
+        arguments: Option<&RawValue>,
+        caller: &Caller,
+    ) -> Result<Plan, Refusal> {
+        let entry = self.entry(tool);
+        let record_key = entry.and_then(|entry| entry.idempotency.as_ref());
+        let constant = tool.locks.iter().all(Template::is_constant);
+        let no_key = |fault: KeyFault| {
+            self.refuse(
+                tool,
+                Vec::new(),
+                Reason::NoKey {
+                    fault: fault.to_string(),
+                },
+            )
+        };
+        let mut keys = BTreeSet::new();
+        let mut record = None;
+        if constant && record_key.is_none() {
+            for lock in &tool.locks {
+                lock.keys(&Value::Null, &mut keys).map_err(no_key)?;
+            }
+        } else {
+            let text = arguments.map_or("{}", RawValue::get);
+            // A parser that takes the other of two values would see another key.
+            if has_duplicates(text).unwrap_or(true) {
+                return Err(no_key(KeyFault::Duplicate));
+            }
+            let value: Value = serde_json::from_str(text).unwrap_or(Value::Null);
+            for lock in &tool.locks {
+                lock.keys(&value, &mut keys).map_err(no_key)?;
+            }
+            if let Some(idempotency) = record_key {
+                let mut record_keys = BTreeSet::new();
+                idempotency
+                    .key
+                    .keys(&value, &mut record_keys)
+                    .map_err(no_key)?;
+                let key = record_keys.into_iter().collect::<Vec<_>>().join(" ");
+                // Keys are sorted in a `Value`, so equal arguments are equal bytes.
+                record = Some((key, value.to_string().into_bytes()));
+            }
+        }
+        Ok(Plan {
+            tool: Arc::clone(tool),
+            keys: keys.into_iter().collect(),
+            caller: caller.clone(),
+            record,
+        })
+    }
+
+    /// Waits until the call may run.
+    pub async fn admit(&self, plan: Plan) -> Result<Admitted, Refusal> {
+        let tool = &plan.tool;
+        if self.gate.is_closed() {
+            return Err(self.refuse(tool, plan.keys, Reason::Closing));
+        }
+        let began = Instant::now();
+        let entry = self.entry(tool);
+        let wait = entry
+            .and_then(|entry| entry.wait)
+            .unwrap_or(self.policy.defaults.wait);
+        let permit = match entry {
+            None => None,
+            Some(entry) => {
+                self.rate(&plan, entry).await?;
+                self.permit(&plan, entry, wait).await?
+            }
+        };
+        let left = |began: Instant| wait.saturating_sub(began.elapsed());
+        let locks = self.locks(&plan, left(began)).await?;
+        // The record comes last: a call that is cancelled while it waits was never begun.
+        let ticket = match entry {
+            None => None,
+            Some(entry) => match self.record(&plan, entry, left(began)).await? {
+                Record::None => None,
+                Record::First(ticket) => Some(ticket),
+                Record::Replay(result) => return Ok(Admitted::Replay(result)),
+            },
+        };
+        // The last step: whoever is in the gate runs, whoever waits is not in it.
+        let Ok(inside) = self.gate.enter() else {
+            if let Some(ticket) = ticket {
+                self.forget(ticket).await;
+            }
+            return Err(self.refuse(tool, plan.keys, Reason::Closing));
+        };
+        let waited = began.elapsed();
+        tool.metrics.entered(waited);
+        self.metrics.running(1);
+        Ok(Admitted::Run(Pass {
+            tool: plan.tool,
+            keys: plan.keys,
+            waited,
+            ticket,
+            locks,
+            permit,
+            metrics: Arc::clone(&self.metrics),
+            since: Instant::now(),
+            _inside: inside,
+        }))
+    }
+
+    /// What would be held up, without holding it up. Observed calls have keys
+    /// of their own, so that they do not hold up calls of other guards either.
+    pub async fn observe(&self, plan: Plan) -> Option<Pass> {
+        let tool = Arc::clone(&plan.tool);
+        let inside = self.gate.enter().ok()?;
+        let request = self
+            .request(&plan, "observed")
+            .map(|request| request.wait(Wait::No));
+        let locks = match request {
+            None => None,
+            Some(request) => match self.backend.acquire(request).await {
+                Ok(locks) => Some(locks),
+                Err(error) => {
+                    log!(
+                        Warn,
+                        "would-wait",
+                        server = &*tool.server,
+                        tool = &*tool.name,
+                        keys = plan.keys,
+                        because = error.to_string()
+                    );
+                    self.metrics
+                        .refused(&tool.server, &tool.label, "observed-conflict");
+                    None
+                }
+            },
+        };
+        tool.metrics.entered(Duration::ZERO);
+        self.metrics.running(1);
+        Some(Pass {
+            tool,
+            keys: plan.keys,
+            waited: Duration::ZERO,
+            ticket: None,
+            locks,
+            permit: None,
+            metrics: Arc::clone(&self.metrics),
+            since: Instant::now(),
+            _inside: inside,
+        })
+    }
+
+    /// Counts and logs a refusal.
+    pub fn refuse(&self, tool: &Tool, keys: Vec<String>, reason: Reason) -> Refusal {
+        let refusal = Refusal {
+            reason,
+            tool: tool.name.as_ref().into(),
+            keys,
+        };
+        self.metrics
+            .refused(&tool.server, &tool.label, refusal.name());
+        log!(
+            Info,
+            "refused",
+            server = &*tool.server,
+            tool = &*tool.name,
+            reason = refusal.name(),
+            keys = refusal.keys
+        );
+        refusal
+    }
+
+    async fn forget(&self, ticket: Ticket) {
+        if let Err(error) = ticket.forget().await {
+            log!(Error, "backend-failed", error = error.to_string());
+        }
+    }
+
+    /// Ends the record of a call. A result that says that it failed is not
+    /// kept: the caller is meant to correct the call and repeat it.
+    pub async fn settle(&self, ticket: Ticket, result: Option<Vec<u8>>) {
+        let done = match result {
+            Some(result) => ticket.complete(result).await,
+            None => ticket.forget().await,
+        };
+        if let Err(error) = done {
+            self.metrics.backend_failed(false);
+            log!(Error, "record-not-kept", error = error.to_string());
+        }
+    }
+}
+
+impl Tool {
+    pub fn is_exclusive(&self) -> bool {
+        self.mode == Mode::Exclusive && !self.locks.is_empty()
+    }
+}
+
+impl Pass {
+    /// What the caller may want to know, as JSON.
+    pub fn meta(&self) -> String {
+        serde_json::json!({
+            "keys": self.keys,
+            "mode": if self.tool.is_exclusive() { "exclusive" } else { "shared" },
+            "waitedMs": self.waited.as_micros() as f64 / 1000.0,
+            "fence": self.locks.as_ref().map(|locks| locks.fence().get()),
+        })
+        .to_string()
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        let held = self.since.elapsed();
+        self.tool.metrics.left(held);
+        self.metrics.running(-1);
+        let lost = self.locks.as_ref().is_some_and(LockGuard::is_lost)
+            || self.permit.as_ref().is_some_and(Permit::is_lost);
+        if lost {
+            self.metrics.lock_lost();
+            log!(
+                Error,
+                "lock-lost",
+                server = &*self.tool.server,
+                tool = &*self.tool.name,
+                keys = self.keys
+            );
+        }
+        log!(
+            Debug,
+            "released",
+            tool = &*self.tool.name,
+            keys = self.keys,
+            held_ms = held.as_millis() as u64
+        );
+    }
+}

@@ -1,0 +1,338 @@
+//! One message from a client, and the answer to it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Request, Response, StatusCode};
+
+use super::answer::{self, SESSION};
+use super::body::{Answer, Stream};
+use super::service::{Endpoint, Service, accepts};
+use super::sessions::HttpSession;
+use super::streams::{First, PostSink, Streams};
+use crate::session::{Origin, Session, Sink};
+use crate::wire::{self, Code, Fault, Kind, Message, Parsed};
+
+/// A client that takes longer to send its message is gone.
+const BODY_WITHIN: Duration = Duration::from_secs(30);
+/// The first revision without sessions.
+const WITHOUT_SESSIONS: &str = "2026-07-28";
+const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+
+impl Service {
+    pub(super) async fn post(
+        &self,
+        endpoint: &Endpoint,
+        request: Request<Incoming>,
+        subject: Option<Arc<str>>,
+    ) -> Response<Answer> {
+        let (parts, body) = request.into_parts();
+        let headers = parts.headers;
+        let json = headers
+            .get(CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        if !json {
+            let text = "the Content-Type is not application/json";
+            return answer::error(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                None,
+                Code::InvalidRequest,
+                text,
+            );
+        }
+        let frame = match self.read(&headers, body).await {
+            Ok(frame) => frame,
+            Err(response) => return response,
+        };
+        let parsed = match wire::parse(&frame, &self.guard.limits) {
+            Ok(parsed) => parsed,
+            Err(fault) => return bad(&fault),
+        };
+        let first = match &parsed {
+            Parsed::One(message) => Some(message),
+            Parsed::Batch(_) => None,
+        };
+        match first.map(|message| revision(message, &headers)) {
+            Some(Err(response)) => response,
+            Some(Ok(Some(_))) => {
+                let origin = subject;
+                self.stateless(endpoint, &frame, first, origin, &headers)
+                    .await
+            }
+            _ if first.is_some_and(|message| message.method == "initialize") => {
+                self.begin(endpoint, &frame, subject, &headers).await
+            }
+            _ => {
+                let session = match self.named(endpoint, &headers, subject.as_ref()) {
+                    Ok(session) => session,
+                    Err(response) => return response,
+                };
+                let asks = match &parsed {
+                    Parsed::One(message) => message.kind == Kind::Request,
+                    Parsed::Batch(parts) => parts.iter().any(|part| {
+                        matches!(wire::parse(part.get().as_bytes(), &self.guard.limits),
+                            Ok(Parsed::One(message)) if message.kind == Kind::Request)
+                    }),
+                };
+                self.in_session(&session, &frame, asks, subject).await
+            }
+        }
+    }
+
+    async fn read(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Response<Answer>> {
+        let limit = self.guard.limits.bytes;
+        let too_large = || {
+            let text = Fault::TooLarge(limit).to_string();
+            answer::error(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                None,
+                Code::InvalidRequest,
+                &text,
+            )
+        };
+        let said = headers
+            .get(CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        if said.is_some_and(|length| length > limit as u64) {
+            return Err(too_large());
+        }
+        match tokio::time::timeout(BODY_WITHIN, Limited::new(body, limit).collect()).await {
+            Ok(Ok(body)) => Ok(body.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+            Ok(Err(_)) => Err(answer::empty(StatusCode::BAD_REQUEST)),
+            Err(_) => Err(answer::empty(StatusCode::REQUEST_TIMEOUT)),
+        }
+    }
+
+    /// The first message of a client that wants a session.
+    async fn begin(
+        &self,
+        endpoint: &Endpoint,
+        frame: &Bytes,
+        subject: Option<Arc<str>>,
+        headers: &HeaderMap,
+    ) -> Response<Answer> {
+        if headers.contains_key(SESSION) {
+            let text = "a session begins without an Mcp-Session-Id header";
+            return answer::error(StatusCode::BAD_REQUEST, None, Code::InvalidRequest, text);
+        }
+        if self.guard.keeper.gate.is_closed() || !self.sessions.has_room() {
+            let text = "no more sessions at the moment";
+            return answer::error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                None,
+                Code::TooManyRequests,
+                text,
+            );
+        }
+        let streams = Arc::new(Streams::default());
+        let main: Arc<dyn Sink> = Arc::new(Arc::clone(&streams));
+        let session = self
+            .guard
+            .session(endpoint.upstream.server(), main, true, false);
+        let supervised = match self.guard.start(&endpoint.upstream, &session, None) {
+            Ok(supervised) => supervised,
+            Err(error) => {
+                return answer::error(
+                    StatusCode::BAD_GATEWAY,
+                    None,
+                    Code::Unavailable,
+                    &error.to_string(),
+                );
+            }
+        };
+        let name = Arc::clone(&endpoint.upstream.name);
+        let session = Arc::new(HttpSession::new(
+            session,
+            streams,
+            subject.clone(),
+            name,
+            supervised,
+        ));
+        let Some(id) = self.sessions.insert(Arc::clone(&session)) else {
+            session.stop().await;
+            return answer::empty(StatusCode::INTERNAL_SERVER_ERROR);
+        };
+        let mut response = self.in_session(&session, frame, true, subject).await;
+        if let Ok(id) = HeaderValue::from_str(&id) {
+            response.headers_mut().insert(SESSION, id);
+        }
+        response
+    }
+
+    async fn in_session(
+        &self,
+        session: &Arc<HttpSession>,
+        frame: &Bytes,
+        asks: bool,
+        subject: Option<Arc<str>>,
+    ) -> Response<Answer> {
+        let (sink, mut first) = session.streams.post(true);
+        let origin = Origin {
+            sink: Arc::clone(&sink) as Arc<dyn Sink>,
+            subject,
+        };
+        session.session.from_client(frame, &origin);
+        session.session.flush();
+        if !asks {
+            // Only what is wrong with the message can have been said.
+            return match first.try_recv() {
+                Ok(First::Whole(error)) => answer::json(StatusCode::BAD_REQUEST, error),
+                _ => {
+                    sink.close();
+                    answer::empty(StatusCode::ACCEPTED)
+                }
+            };
+        }
+        match first.recv().await {
+            Some(First::Whole(body)) => answer::json(StatusCode::OK, body),
+            Some(First::Events(events)) => answer::events(Stream::new(events, None)),
+            Some(First::Nothing) | None => answer::empty(StatusCode::ACCEPTED),
+        }
+    }
+
+    /// A request that says everything itself.
+    async fn stateless(
+        &self,
+        endpoint: &Endpoint,
+        frame: &Bytes,
+        message: Option<&Message<'_>>,
+        subject: Option<Arc<str>>,
+        headers: &HeaderMap,
+    ) -> Response<Answer> {
+        let (sink, mut first) = endpoint.streams.post(false);
+        let origin = Origin {
+            sink: Arc::clone(&sink) as Arc<dyn Sink>,
+            subject,
+        };
+        let leaving = Leaving {
+            session: Arc::clone(&endpoint.shared),
+            sink: Arc::clone(&sink),
+        };
+        endpoint.shared.from_client(frame, &origin);
+        endpoint.shared.flush();
+        if message.is_some_and(|message| message.kind != Kind::Request) {
+            sink.close();
+            return answer::empty(StatusCode::ACCEPTED);
+        }
+        match first.recv().await {
+            Some(First::Whole(body)) => answer::json(status_of(&body), body),
+            Some(First::Events(_)) if !accepts(headers, "text/event-stream") => {
+                answer::empty(StatusCode::NOT_ACCEPTABLE)
+            }
+            Some(First::Events(events)) => {
+                answer::events(Stream::new(events, Some(Box::new(leaving))))
+            }
+            Some(First::Nothing) | None => answer::empty(StatusCode::ACCEPTED),
+        }
+    }
+}
+
+/// Where there are no sessions, a client that leaves has cancelled its request.
+struct Leaving {
+    session: Arc<Session>,
+    sink: Arc<PostSink>,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        if !self.sink.ended.load(Ordering::Acquire) {
+            let sink: Arc<dyn Sink> = Arc::clone(&self.sink) as Arc<dyn Sink>;
+            self.session.left(&sink);
+        }
+    }
+}
+
+/// The revision, if it is one without sessions; then headers and body must agree.
+fn revision(
+    message: &Message<'_>,
+    headers: &HeaderMap,
+) -> Result<Option<String>, Response<Answer>> {
+    let params = message.params().map_err(|fault| bad(&fault))?;
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let said = header("mcp-protocol-version");
+    let meta: Option<String> = params.meta.and_then(|meta| {
+        let ([version], _) = wire::fields(meta.get(), [META_VERSION]).ok()?;
+        serde_json::from_str(version?.get()).ok()
+    });
+    // Revisions are dates: they compare as text.
+    if meta.is_none() && said.is_none_or(|said| said < WITHOUT_SESSIONS) {
+        return Ok(None);
+    }
+    let id = message.raw_id.map(serde_json::value::RawValue::get);
+    let mismatch = |what: String| {
+        let text = format!("Header mismatch: {what}");
+        Err(answer::error(
+            StatusCode::BAD_REQUEST,
+            id,
+            Code::HeaderMismatch,
+            &text,
+        ))
+    };
+    if message.kind != Kind::Request {
+        return Ok(meta.or_else(|| said.map(str::to_owned)));
+    }
+    match (said, &meta) {
+        (Some(said), Some(meta)) if said == meta => {}
+        _ => return mismatch("MCP-Protocol-Version is not the version in _meta".to_owned()),
+    }
+    if header("mcp-method") != Some(&*message.method) {
+        return mismatch("Mcp-Method is not the method".to_owned());
+    }
+    if matches!(
+        &*message.method,
+        "tools/call" | "resources/read" | "prompts/get"
+    ) {
+        let body = params.name.or(params.uri);
+        let named = header("mcp-name").map(decoded);
+        if named.is_none() || named.as_deref() != body.as_deref() {
+            return mismatch("Mcp-Name is not the name or uri".to_owned());
+        }
+    }
+    Ok(meta)
+}
+
+fn decoded(value: &str) -> String {
+    value
+        .strip_prefix("=?base64?")
+        .and_then(|rest| rest.strip_suffix("?="))
+        .and_then(|text| String::from_utf8(wire::from_base64(text)?).ok())
+        .unwrap_or_else(|| value.to_owned())
+}
+
+/// Without sessions, the status tells some errors apart.
+fn status_of(body: &[u8]) -> StatusCode {
+    #[derive(serde::Deserialize)]
+    struct Failed {
+        error: Option<Error>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Error {
+        code: i64,
+    }
+    match serde_json::from_slice::<Failed>(body)
+        .ok()
+        .and_then(|failed| failed.error)
+    {
+        Some(Error { code: -32601 }) => StatusCode::NOT_FOUND,
+        Some(Error {
+            code: -32022..=-32020 | -32600 | -32700,
+        }) => StatusCode::BAD_REQUEST,
+        Some(Error { code: -32010 }) => StatusCode::BAD_GATEWAY,
+        Some(Error { code: -32011 }) => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::OK,
+    }
+}
+
+fn bad(fault: &Fault) -> Response<Answer> {
+    let code = match fault {
+        Fault::Syntax(_) => Code::Parse,
+        _ => Code::InvalidRequest,
+    };
+    answer::error(StatusCode::BAD_REQUEST, None, code, &fault.to_string())
+}

@@ -1,0 +1,24 @@
+//! Messages as bytes.
+//!
+//! A message is looked at, never parsed into types and written again: what the
+//! guard does not need to know arrives as it was sent, down to the digits of a
+//! number and the order of keys. The few changes that are made (another id, a
+//! note in `_meta`) are cut into the bytes.
+
+mod base64;
+mod id;
+mod lines;
+mod message;
+mod reply;
+mod splice;
+mod sse;
+mod unique;
+
+pub use base64::{base64, from_base64};
+pub use id::Id;
+pub use lines::{LineTooLong, Lines};
+pub use message::{Fault, Kind, Limits, Message, Params, Parsed, fields, parse};
+pub use reply::{Code, error, error_with, result, tool_error};
+pub use splice::{insert_meta, replace};
+pub use sse::{Event, Events, encode_event};
+pub use unique::has_duplicates;
