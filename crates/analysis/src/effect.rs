@@ -113,7 +113,7 @@ impl std::fmt::Debug for Deps {
 
 /// A value that depends on more than this many things depends on everything:
 /// more does not change an answer, and time must stay linear.
-const MAX_DEPS: usize = 64;
+const MAX_DEPS: usize = 96;
 
 impl Deps {
     pub fn one(dep: Dep) -> Self {
