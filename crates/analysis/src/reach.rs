@@ -266,6 +266,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     let mut listed: Vec<Reach> = roots
         .iter()
         .filter(|r| r.kind != EntryKind::Startup)
+        .filter(|r| r.kind != EntryKind::Export || !is_constructor(&cx, r.handler))
         .map(|r| entry_reach(&cx, r, Vec::new()))
         .collect();
     listed.sort();
