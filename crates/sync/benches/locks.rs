@@ -6,8 +6,6 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use std::sync::Arc;
-
 use divan::Bencher;
 use toctou_sync::{Backend, Host, HostOptions, LockRequest, Memory};
 use tokio::runtime::Runtime;
@@ -122,7 +120,7 @@ fn with_server(bencher: Bencher<'_, '_>, kind: support::Kind) {
         .enable_all()
         .build();
     let runtime = runtime.unwrap();
-    let backend: Arc<dyn Backend> = runtime
+    let backend = runtime
         .block_on(toctou_sync::connect(&server.url()))
         .unwrap();
     bench(bencher, &runtime, &*backend, &exclusive());

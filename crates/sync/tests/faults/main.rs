@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod host;
+#[allow(dead_code)] // without the servers, parts of it are not used
 mod process;
 #[cfg(all(feature = "redis", feature = "postgres"))]
 mod servers;

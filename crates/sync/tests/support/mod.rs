@@ -4,6 +4,7 @@
 //! when the test is killed.
 #![allow(dead_code, clippy::unwrap_used)] // each test uses a part
 
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -129,7 +130,7 @@ impl Server {
             ),
         };
         let script = format!(
-            "cd /; {command} >{folder}/log 2>&1 </dev/null & server=$!; read _; kill -{stop} $server; wait $server"
+            "cd /; {command} >{folder}/log 2>&1 </dev/null & server=$!; read word; kill -{stop} $server; wait $server; [ \"$word\" = stop ] || rm -rf {folder}"
         );
         let script = match self.kind {
             Kind::Redis => script,
@@ -167,7 +168,8 @@ impl Server {
     /// Stops it at once, and waits until it is gone.
     pub fn stop(&mut self) {
         if let Some(mut shell) = self.shell.take() {
-            drop(shell.stdin.take());
+            // Told to, it leaves the folder for the next run.
+            let _ = shell.stdin.take().unwrap().write_all(b"stop\n");
             shell.wait().unwrap();
         }
     }
