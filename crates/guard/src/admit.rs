@@ -84,6 +84,7 @@ pub struct Pass {
 
 /// How a call goes on.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large one is the rule")]
 pub enum Admitted {
     Run(Pass),
     /// It ran before; this was the result.

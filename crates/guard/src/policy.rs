@@ -19,7 +19,7 @@ pub use key::{KeyFault, Template};
 pub use scan::{ScanError, from_scan};
 
 /// The policy, checked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Policy {
     pub tools: Vec<ToolPolicy>,
     pub defaults: Defaults,
@@ -53,20 +53,6 @@ impl Default for Defaults {
             queue: 1000,
             timeout: None,
             cancel_hold: Duration::from_secs(30),
-        }
-    }
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            tools: Vec::new(),
-            defaults: Defaults::default(),
-            namespace: None,
-            observe: false,
-            meta: false,
-            backend: None,
-            open_on_loss: false,
         }
     }
 }

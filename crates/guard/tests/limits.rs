@@ -2,8 +2,6 @@
 
 mod common;
 
-use std::time::Duration;
-
 use common::{Bench, reason};
 use serde_json::{Value, json};
 

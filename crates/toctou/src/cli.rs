@@ -79,7 +79,7 @@ pub(crate) enum Command {
     Baseline(BaselineArgs),
     /// Stand in front of a server and close its windows while it runs
     #[command(after_long_help = GUARD_EXAMPLES)]
-    Guard(GuardArgs),
+    Guard(Box<GuardArgs>),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// For toctou's own development

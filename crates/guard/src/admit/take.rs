@@ -30,7 +30,7 @@ impl Gatekeeper {
             Ok(Decision::Denied { retry_after }) => {
                 Err(self.refuse(&plan.tool, Vec::new(), Reason::Rate { retry_after }))
             }
-            Err(error) => self.failed(plan, error).map(|()| ()),
+            Err(error) => self.failed(plan, error),
         }
     }
 

@@ -73,6 +73,7 @@ pub struct Access {
 }
 
 /// Why a request is turned away.
+#[derive(Debug)]
 pub(super) struct Denied {
     pub(super) status: StatusCode,
     pub(super) because: &'static str,
@@ -227,7 +228,7 @@ mod tests {
             "Basic 0123456789abcdef",
             "",
         ] {
-            let denied = who(wrong).err().expect(wrong);
+            let denied = who(wrong).expect_err(wrong);
             assert_eq!(denied.status, StatusCode::UNAUTHORIZED);
         }
         assert_eq!(Tokens::parse("short").err(), Some(AccessError::Short(1)));

@@ -11,6 +11,9 @@ use crate::wire::{self, Code};
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
+/// An answer in place of what was asked for.
+pub(super) type Rejected = Box<Response<Answer>>;
+
 fn whole(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Answer> {
     let mut response = Response::new(Answer::Whole(Some(body)));
     *response.status_mut() = status;

@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 
-use super::answer::{self, SESSION};
+use super::answer::{self, Rejected, SESSION};
 use super::body::{Answer, Stream};
 use super::service::{Endpoint, Service, accepts};
 use super::sessions::HttpSession;
@@ -47,7 +47,7 @@ impl Service {
         }
         let frame = match self.read(&headers, body).await {
             Ok(frame) => frame,
-            Err(response) => return response,
+            Err(response) => return *response,
         };
         let parsed = match wire::parse(&frame, &self.guard.limits) {
             Ok(parsed) => parsed,
@@ -58,7 +58,7 @@ impl Service {
             Parsed::Batch(_) => None,
         };
         match first.map(|message| revision(message, &headers)) {
-            Some(Err(response)) => response,
+            Some(Err(response)) => *response,
             Some(Ok(Some(_))) => {
                 let origin = subject;
                 self.stateless(endpoint, &frame, first, origin, &headers)
@@ -70,7 +70,7 @@ impl Service {
             _ => {
                 let session = match self.named(endpoint, &headers, subject.as_ref()) {
                     Ok(session) => session,
-                    Err(response) => return response,
+                    Err(response) => return *response,
                 };
                 let asks = match &parsed {
                     Parsed::One(message) => message.kind == Kind::Request,
@@ -84,7 +84,7 @@ impl Service {
         }
     }
 
-    async fn read(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Response<Answer>> {
+    async fn read(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Rejected> {
         let limit = self.guard.limits.bytes;
         let too_large = || {
             let text = Fault::TooLarge(limit).to_string();
@@ -99,13 +99,13 @@ impl Service {
             .get(CONTENT_LENGTH)
             .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         if said.is_some_and(|length| length > limit as u64) {
-            return Err(too_large());
+            return Err(Box::new(too_large()));
         }
         match tokio::time::timeout(BODY_WITHIN, Limited::new(body, limit).collect()).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-            Ok(Err(_)) => Err(answer::empty(StatusCode::BAD_REQUEST)),
-            Err(_) => Err(answer::empty(StatusCode::REQUEST_TIMEOUT)),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Box::new(too_large())),
+            Ok(Err(_)) => Err(Box::new(answer::empty(StatusCode::BAD_REQUEST))),
+            Err(_) => Err(Box::new(answer::empty(StatusCode::REQUEST_TIMEOUT))),
         }
     }
 
@@ -249,11 +249,8 @@ impl Drop for Leaving {
 }
 
 /// The revision, if it is one without sessions; then headers and body must agree.
-fn revision(
-    message: &Message<'_>,
-    headers: &HeaderMap,
-) -> Result<Option<String>, Response<Answer>> {
-    let params = message.params().map_err(|fault| bad(&fault))?;
+fn revision(message: &Message<'_>, headers: &HeaderMap) -> Result<Option<String>, Rejected> {
+    let params = message.params().map_err(|fault| Box::new(bad(&fault)))?;
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let said = header("mcp-protocol-version");
     let meta: Option<String> = params.meta.and_then(|meta| {
@@ -267,12 +264,8 @@ fn revision(
     let id = message.raw_id.map(serde_json::value::RawValue::get);
     let mismatch = |what: String| {
         let text = format!("Header mismatch: {what}");
-        Err(answer::error(
-            StatusCode::BAD_REQUEST,
-            id,
-            Code::HeaderMismatch,
-            &text,
-        ))
+        let response = answer::error(StatusCode::BAD_REQUEST, id, Code::HeaderMismatch, &text);
+        Err(Box::new(response))
     };
     if message.kind != Kind::Request {
         return Ok(meta.or_else(|| said.map(str::to_owned)));

@@ -8,7 +8,7 @@ use hyper::header::{ACCEPT, ALLOW, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::access::Access;
-use super::answer::{self, SESSION};
+use super::answer::{self, Rejected, SESSION};
 use super::body::{Answer, Stream};
 use super::sessions::{HttpSession, Sessions};
 use super::streams::Streams;
@@ -144,22 +144,23 @@ impl Service {
         endpoint: &Endpoint,
         request: &hyper::HeaderMap,
         subject: Option<&Arc<str>>,
-    ) -> Result<Arc<HttpSession>, Response<Answer>> {
+    ) -> Result<Arc<HttpSession>, Rejected> {
         let Some(id) = request.get(SESSION) else {
             let text = "the Mcp-Session-Id header is missing";
-            return Err(answer::error(
-                StatusCode::BAD_REQUEST,
-                None,
-                Code::InvalidRequest,
-                text,
-            ));
+            let response = answer::error(StatusCode::BAD_REQUEST, None, Code::InvalidRequest, text);
+            return Err(Box::new(response));
         };
         id.to_str()
             .ok()
             .and_then(|id| self.sessions.find(id, subject, &endpoint.upstream.name))
             .ok_or_else(|| {
                 let text = "there is no such session; begin a new one";
-                answer::error(StatusCode::NOT_FOUND, None, Code::InvalidRequest, text)
+                Box::new(answer::error(
+                    StatusCode::NOT_FOUND,
+                    None,
+                    Code::InvalidRequest,
+                    text,
+                ))
             })
     }
 
@@ -179,7 +180,7 @@ impl Service {
         }
         let session = match self.named(endpoint, headers, subject) {
             Ok(session) => session,
-            Err(response) => return response,
+            Err(response) => return *response,
         };
         let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
         match session.streams.listen(last) {
@@ -201,7 +202,7 @@ impl Service {
     ) -> Response<Answer> {
         let session = match self.named(endpoint, request.headers(), subject) {
             Ok(session) => session,
-            Err(response) => return response,
+            Err(response) => return *response,
         };
         if let Some(id) = request
             .headers()

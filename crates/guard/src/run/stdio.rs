@@ -44,7 +44,7 @@ pub(super) async fn serve(guard: &Guard, upstream: &Upstream) -> Result<(), Guar
     };
     if told {
         // What runs may finish; what waits is told that it will not start.
-        let _ = guard.keeper.gate.close();
+        drop(guard.keeper.gate.close());
         session.close();
     }
     let answering = async {
@@ -64,7 +64,7 @@ pub(super) async fn serve(guard: &Guard, upstream: &Upstream) -> Result<(), Guar
         }
         () = signals.recv() => log!(Warn, "calls-cut-off", in_flight = session.in_flight()),
     }
-    let _ = guard.keeper.gate.close();
+    drop(guard.keeper.gate.close());
     session.close();
     server.stop().await;
     let _ = tokio::time::timeout(Duration::from_secs(2), out.drained()).await;

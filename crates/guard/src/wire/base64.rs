@@ -22,7 +22,7 @@ pub fn base64(bytes: &[u8]) -> String {
 
 pub fn from_base64(text: &str) -> Option<Vec<u8>> {
     let digits = text.trim_end_matches('=');
-    if text.len() % 4 != 0 || text.len() - digits.len() > 2 {
+    if !text.len().is_multiple_of(4) || text.len() - digits.len() > 2 {
         return None;
     }
     let mut out = Vec::with_capacity(digits.len() * 3 / 4);
