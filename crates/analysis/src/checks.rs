@@ -42,8 +42,8 @@ const CHECKS: &[Check] = &[
 ];
 
 pub(crate) fn run(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
-    crate::reach::class_entries(cx);
-    crate::reach::marked_entries(cx);
+    crate::roots::class_entries(cx);
+    crate::roots::marked_entries(cx);
     for check in CHECKS {
         check(cx, edges);
     }

@@ -27,6 +27,7 @@ mod points_to;
 mod reach;
 mod records;
 mod requests;
+mod roots;
 mod rows;
 mod summarise;
 mod summary;

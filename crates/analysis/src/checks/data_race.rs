@@ -14,7 +14,7 @@ use toctou_core::ir::{FuncId, FuncKind};
 
 use crate::context::{Context, DefectKind, FoundDefect};
 use crate::interp::access::{HeldLock, Owner, Spot};
-use crate::reach::handlers_at_once;
+use crate::roots::handlers_at_once;
 
 /// Ways into one function that are told apart.
 const MAX_WAYS: usize = 6;

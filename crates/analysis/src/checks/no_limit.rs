@@ -63,7 +63,7 @@ pub fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
             let e = &cx.entries[i];
             e.kind == EntryKind::Tool
                 && cx.program.file_of(e.func).role == FileRole::Product
-                && crate::reach::handlers_at_once(cx, e).is_none()
+                && crate::roots::handlers_at_once(cx, e).is_none()
         })
         .collect();
     if tools.is_empty() {
@@ -73,7 +73,7 @@ pub fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
     let callers = order::reverse(edges);
     let near = up(cx, &callers, &costly, &bounded);
     let far = up(cx, &callers, &cheap, &bounded);
-    let group = crate::reach::module_groups(cx.program);
+    let group = crate::roots::module_groups(cx.program);
     let group_of = |cx: &Context<'_, '_>, f: FuncId| {
         group[cx.program.function_module[f.0 as usize].0 as usize]
     };
