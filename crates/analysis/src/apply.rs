@@ -730,8 +730,12 @@ impl Interp<'_, '_, '_> {
             }
             _ => false,
         };
+        let syms = &self.cx.syms;
+        // The part of it that the caller asked for is another one for each.
+        let is_chosen = syms.any(value, |s| matches!(syms.kind(s), SymKind::Param(_)));
         !deps.is_empty()
-            && !self.cx.syms.is_fresh(value)
+            && !is_chosen
+            && !syms.is_fresh(value)
             && deps.iter().filter(|d| !d.implicit).all(from_file)
     }
 

@@ -201,10 +201,15 @@ impl Syms {
 
     /// Does `needle` occur in `hay`?
     pub fn contains(&self, hay: Sym, needle: Sym) -> bool {
+        self.any(hay, |sym| sym == needle)
+    }
+
+    /// Is one of the terms that a term is made of such a one?
+    pub fn any(&self, hay: Sym, is_such: impl Fn(Sym) -> bool) -> bool {
         let mut stack = vec![hay];
         let mut budget = 4096;
         while let Some(sym) = stack.pop() {
-            if sym == needle {
+            if is_such(sym) {
                 return true;
             }
             budget -= 1;

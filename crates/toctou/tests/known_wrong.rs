@@ -275,19 +275,6 @@ fn rust_rules(tool: &str) -> Vec<String> {
     run.rules()
 }
 
-/// Two calls find the same name free. The path that is looked at is set again in
-/// the loop, so that the one that is written is not known to be the one that was looked at.
-#[test]
-fn fn_free_name_that_is_looked_for_in_a_loop() {
-    let found = rust_rules(
-        "#[tool]\nasync fn save(&self, name: String, text: String) -> anyhow::Result<()> {\n\
-         let mut path = self.folder.join(&name);\nlet mut n = 0;\n\
-         while path.exists() { n += 1; path = self.folder.join(format!(\"{name}-{n}\")); }\n\
-         tokio::fs::write(&path, text).await?;\nOk(())\n}",
-    );
-    assert_eq!(found, NOTHING);
-}
-
 /// The work is registered under a lock which the flag is not set under, so that
 /// closing can miss it. A lock round the registration is taken for enough.
 #[test]

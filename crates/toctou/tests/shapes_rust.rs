@@ -162,3 +162,14 @@ fn waiting_for_a_lock_is_no_retry() {
         "loop { { let map = self.map.lock().await; if map.contains_key(&key) { return Ok(()); } } work(1).await?; }",
     );
 }
+
+/// The path is set again in the loop, and is still the one that was looked at last.
+#[test]
+fn a_free_name_that_is_looked_for_in_a_loop() {
+    dangerous(
+        "file-check-then-act",
+        "let mut path = std::path::PathBuf::from(&key); let mut n = 0;\n\
+         while path.exists() { n += 1; path = std::path::PathBuf::from(format!(\"{key}-{n}\")); }\n\
+         tokio::fs::write(&path, \"x\").await?; Ok(())",
+    );
+}
