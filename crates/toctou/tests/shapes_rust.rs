@@ -168,8 +168,8 @@ fn waiting_for_a_lock_is_no_retry() {
 fn a_free_name_that_is_looked_for_in_a_loop() {
     dangerous(
         "file-check-then-act",
-        "let mut path = std::path::PathBuf::from(&key); let mut n = 0;\n\
-         while path.exists() { n += 1; path = std::path::PathBuf::from(format!(\"{key}-{n}\")); }\n\
-         tokio::fs::write(&path, \"x\").await?; Ok(())",
+        "let folder = std::path::Path::new(\"notes\"); let mut path = folder.join(&key); let mut n = 0;\n\
+         while path.exists() { n += 1; path = folder.join(format!(\"{key}-{n}\")); }\n\
+         tokio::fs::write(&path, key.to_uppercase()).await?; Ok(())",
     );
 }
