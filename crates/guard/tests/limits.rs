@@ -30,6 +30,9 @@ fn calls_of_one_caller_at_once() {
         text(&refused).contains("2 calls are running, which is the limit"),
         "{refused}"
     );
+    for id in 0..2 {
+        bench.wait_for(&format!("begin c{id}"));
+    }
     std::fs::write(bench.path("go"), "").expect("a file");
     client.answers(2);
     assert_eq!(bench.most_at_once(), 2);
