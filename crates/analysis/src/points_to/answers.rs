@@ -14,7 +14,7 @@ impl PointsTo {
     pub fn targets(&self, f: FuncId, n: u32) -> (&[FuncId], &[EntityId]) {
         let index = (self.call_base[f.0 as usize] + n) as usize;
         match self.calls.get(index) {
-            // Functions of tests were passed over.
+            // Beyond the last call of a function stand those of the next.
             Some(site) if site.func == f => (&site.funcs, &site.exts),
             _ => (&[], &[]),
         }
