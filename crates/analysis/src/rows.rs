@@ -15,6 +15,9 @@ use crate::interp::{Acquire, Interp, Release};
 use crate::library::{ChainRule, EffectRule};
 use crate::sym::{CalleeSym, Sym, SymKind};
 
+/// Stands in a statement for what is not known of it.
+const HOLE: &str = "toctou_hole_";
+
 impl Interp<'_, '_, '_> {
     /// A call with SQL text, or of something prepared from it, whoever is called.
     pub fn sql_call(&mut self, view: &CallView<'_>, fallback: Sym) -> Option<Sym> {
@@ -91,7 +94,7 @@ impl Interp<'_, '_, '_> {
                     match self.cx.syms.as_str(*part) {
                         Some(name) => text.push_str(self.cx.names.text(name)),
                         None => {
-                            text.push_str(&format!("toctou_hole_{}", holes.len()));
+                            text.push_str(&format!("{HOLE}{}", holes.len()));
                             holes.push(*part);
                         }
                     }
@@ -248,7 +251,7 @@ impl Interp<'_, '_, '_> {
         duck: bool,
     ) -> Option<u32> {
         let table = match table
-            .strip_prefix("toctou_hole_")
+            .strip_prefix(HOLE)
             .and_then(|n| n.parse::<usize>().ok())
         {
             Some(n) => holes.get(n).copied()?,
@@ -473,7 +476,7 @@ impl Interp<'_, '_, '_> {
 
     /// Somebody changes these columns of rows that are there.
     pub(crate) fn note_updated(&mut self, table: Sym, columns: &[Name]) {
-        let unclear = |n: &Name| self.cx.names.text(*n).contains("toctou_hole");
+        let unclear = |n: &Name| self.cx.names.text(*n).contains(HOLE);
         let known = !columns.is_empty() && !columns.iter().any(unclear);
         let names: Vec<String> = columns
             .iter()

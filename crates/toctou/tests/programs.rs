@@ -92,3 +92,50 @@ server.setRequestHandler(CallToolRequestSchema, async (request) => {
     let entries = &run.json()["findings"][0]["entry_points"];
     assert_eq!(entries[0]["name"], "append", "{}", run.stdout);
 }
+
+/// A client that is made on demand, with two more things that are made from it.
+const CLIENT: &str = r#"
+import { writeFile } from "node:fs/promises";
+let client = null;
+let mail = null;
+async function connect() {
+  if (!client || !mail) {
+    const made = await login();
+    await writeFile("token.json", made.token);
+    client = made;
+    mail = made.mail();
+  }
+  return client;
+}
+"#;
+
+#[test]
+fn what_is_set_behind_one_wait_is_one_finding() {
+    let source = format!(
+        "import {{ McpServer }} from \"@modelcontextprotocol/sdk/server/mcp.js\";\n{CLIENT}\
+         const server = new McpServer({{ name: \"mail\", version: \"1\" }});\n\
+         server.registerTool(\"send\", {{}}, async () => connect());\n"
+    );
+    let run = Project::new(&[("a.ts", &source)]).run("scan a.ts --no-config --output json");
+    assert_eq!(run.rules(), ["memory-check-then-act"], "{}", run.stdout);
+    let message = run.json()["findings"][0]["message"].to_string();
+    assert!(
+        message.contains("`client`") && message.contains("`mail` with it"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_timer_that_would_have_to_overtake_itself_is_for_the_pedantic() {
+    let source = format!("{CLIENT}setInterval(() => connect(), 60000);\n");
+    let project = Project::new(&[("a.ts", &source)]);
+    let scan = |persona: &str| {
+        project
+            .run(&format!(
+                "scan a.ts --no-config --persona {persona} --output json"
+            ))
+            .rules()
+    };
+    assert_eq!(scan("regular"), Vec::<String>::new());
+    assert_eq!(scan("pedantic"), ["memory-check-then-act"]);
+}
