@@ -139,3 +139,26 @@ fn a_timer_that_would_have_to_overtake_itself_is_for_the_pedantic() {
     assert_eq!(scan("regular"), Vec::<String>::new());
     assert_eq!(scan("pedantic"), ["memory-check-then-act"]);
 }
+
+#[test]
+fn an_export_of_a_server_that_nothing_calls_is_for_the_pedantic() {
+    let server = "import { McpServer } from \"@modelcontextprotocol/sdk/server/mcp.js\";\n\
+                  const server = new McpServer({ name: \"a\", version: \"1\" });\n\
+                  server.registerTool(\"ping\", {}, async () => ({ ok: true }));\n";
+    let other = "import { readFile, writeFile } from \"node:fs/promises\";\n\
+                 export async function add(text) {\n\
+                 const all = JSON.parse(await readFile(\"all.json\", \"utf8\"));\n\
+                 all.push(text);\nawait writeFile(\"all.json\", JSON.stringify(all));\n}\n";
+    let files = [
+        ("package.json", "{}"),
+        ("server.ts", server),
+        ("other.ts", other),
+    ];
+    let project = Project::new(&files);
+    let scan = |persona: &str| {
+        let command = format!("scan . --no-config --persona {persona} --output json");
+        project.run(&command).rules()
+    };
+    assert_eq!(scan("regular"), Vec::<String>::new());
+    assert_eq!(scan("pedantic"), ["file-read-modify-write"]);
+}
