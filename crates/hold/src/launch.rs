@@ -33,8 +33,9 @@ pub struct Launch {
 pub struct Hooks {
     /// System calls that change the state ([`Source::Syscall`](crate::Source::Syscall)).
     pub syscalls: bool,
-    /// Also opens for reading, as events that cannot be held. Costs some microseconds for each
-    /// file that the server opens, and Python opens thousands when it starts.
+    /// Also what only looks (opens for reading, `stat`, `access`, listings) at state, as events that
+    /// cannot be held. Each of these calls then costs some microseconds, and servers make thousands
+    /// when they start.
     pub reads: bool,
     /// Completions of asynchronous work, in Node and Python ([`Source::Await`](crate::Source::Await)).
     pub awaits: bool,
@@ -135,6 +136,7 @@ impl Sandbox {
             blind,
         };
         let supervisor = self.supervisor.clone();
+        supervisor.process_started(id, child.id());
         let cut = rope.1;
         tokio::spawn(async move {
             let status = end_of(child, cut).await;

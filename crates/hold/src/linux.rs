@@ -3,6 +3,7 @@
 pub(crate) mod calls;
 pub(crate) mod decode;
 pub(crate) mod filter;
+pub(crate) mod idle;
 pub(crate) mod namespaces;
 pub(crate) mod probe;
 pub(crate) mod sys;

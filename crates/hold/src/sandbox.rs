@@ -92,6 +92,8 @@ pub struct Sandbox {
     pub(crate) supervisor: Supervisor,
     isolation: Isolation,
     paths: Paths,
+    /// Package folders, as the server sees them.
+    packages: Vec<PathBuf>,
     /// A package folder, and where its code is taken from instead.
     moved: Vec<(PathBuf, PathBuf)>,
     pub(crate) side: Side,
@@ -196,6 +198,7 @@ impl Sandbox {
                 home: PathBuf::from(HOME),
                 tmp: PathBuf::from("/tmp"),
             },
+            packages: spec.packages.clone(),
             moved: Vec::new(),
             side,
             state,
@@ -215,10 +218,12 @@ impl Sandbox {
             notes.push("the network is not closed".to_owned());
         }
         let mut moved = Vec::new();
+        let mut packages = Vec::new();
         for (n, (package, asked)) in spec.packages.iter().zip(asked).enumerate() {
             let copy = copy_package(&state, n, package)?;
             moved.push((package.clone(), copy.clone()));
-            moved.push((asked.clone(), copy));
+            moved.push((asked.clone(), copy.clone()));
+            packages.push(copy);
         }
         Ok(Self {
             processes: Processes::default(),
@@ -235,6 +240,7 @@ impl Sandbox {
                 home: state.area(Area::Home),
                 tmp: state.area(Area::Tmp),
             },
+            packages,
             moved,
             side,
             state,
@@ -252,6 +258,29 @@ impl Sandbox {
 
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// Where the server sees what a [`Snapshot`](crate::Snapshot) calls by this key.
+    pub fn seen(&self, key: &str) -> PathBuf {
+        let (area, rest) = key.split_once('/').unwrap_or((key, ""));
+        let (root, rest) = match area {
+            "home" => (&self.paths.home, rest),
+            "tmp" => (&self.paths.tmp, rest),
+            "shm" => return Path::new("/dev/shm").join(rest),
+            "package" => {
+                let (n, rest) = rest.split_once('/').unwrap_or((rest, ""));
+                match n.parse::<usize>().ok().and_then(|n| self.packages.get(n)) {
+                    Some(package) => (package, rest),
+                    None => return PathBuf::from(key),
+                }
+            }
+            _ => (&self.paths.workspace, rest),
+        };
+        if rest.is_empty() {
+            root.clone()
+        } else {
+            root.join(rest)
+        }
     }
 
     pub fn supervisor(&self) -> &Supervisor {

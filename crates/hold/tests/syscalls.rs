@@ -69,10 +69,10 @@ async fn a_rename_loses_updates_too() {
     assert_eq!(
         events,
         [
-            "openat(/toctou/workspace/counter.new) write, create, truncate",
-            "write(/toctou/workspace/counter.new, 1 bytes)",
-            "rename(/toctou/workspace/counter.new → /toctou/workspace/counter)",
+            "openat(/toctou/workspace/counter.2) write, create, truncate",
+            "write(/toctou/workspace/counter.2, 1 bytes)",
+            "rename(/toctou/workspace/counter.2 → /toctou/workspace/counter)",
         ]
     );
-    assert_eq!(values[0].1, "1");
+    assert!(values.iter().all(|(_, value)| value == "1"), "{values:?}");
 }

@@ -29,6 +29,10 @@ pub(crate) enum Form {
     Flock(usize, usize),
     /// An open file, a command and a structure that says what is locked.
     Fcntl(usize, usize, usize),
+    /// A folder and a path that is only looked at. Told on request, as are opens for reading.
+    Look(Option<usize>, usize),
+    /// A folder that is listed.
+    List(usize),
     /// Refused: work that is queued there is not seen.
     Refused,
 }
@@ -85,6 +89,12 @@ const EVERYWHERE: &[Call] = &[
     call(libc::SYS_fchmod, "fchmod", Form::Fd(0, None)),
     call(libc::SYS_fchmodat, "fchmodat", Form::PathAt(0, 1)),
     call(FCHMODAT2, "fchmodat2", Form::PathAt(0, 1)),
+    call(libc::SYS_newfstatat, "newfstatat", Form::Look(Some(0), 1)),
+    call(libc::SYS_statx, "statx", Form::Look(Some(0), 1)),
+    call(libc::SYS_faccessat, "faccessat", Form::Look(Some(0), 1)),
+    call(libc::SYS_faccessat2, "faccessat2", Form::Look(Some(0), 1)),
+    call(libc::SYS_readlinkat, "readlinkat", Form::Look(Some(0), 1)),
+    call(libc::SYS_getdents64, "getdents64", Form::List(0)),
     call(libc::SYS_io_uring_setup, "io_uring_setup", Form::Refused),
 ];
 
@@ -100,6 +110,10 @@ const HERE: &[Call] = &[
     call(libc::SYS_symlink, "symlink", Form::Symlink(0, None, 1)),
     call(libc::SYS_mknod, "mknod", Form::Path(0)),
     call(libc::SYS_chmod, "chmod", Form::Path(0)),
+    call(libc::SYS_stat, "stat", Form::Look(None, 0)),
+    call(libc::SYS_lstat, "lstat", Form::Look(None, 0)),
+    call(libc::SYS_access, "access", Form::Look(None, 0)),
+    call(libc::SYS_readlink, "readlink", Form::Look(None, 0)),
 ];
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -124,6 +124,8 @@ impl Seen<'_> {
             }
             Form::Flock(fd, operation) => self.flock(fd, self.arg(operation) as i32),
             Form::Fcntl(fd, command, lock) => self.fcntl(fd, self.arg(command) as i32, lock),
+            Form::Look(folder, path) => self.look(self.path(folder, path)?),
+            Form::List(fd) => self.look(self.file(fd)?),
             Form::Refused => None,
         }
     }
@@ -138,6 +140,13 @@ impl Seen<'_> {
         self.territory
             .contains(&path)
             .then(|| What::change(vec![path]))
+    }
+
+    fn look(&self, path: PathBuf) -> Option<What> {
+        self.territory.contains(&path).then(|| What {
+            class: Class::Read,
+            ..What::change(vec![path])
+        })
     }
 
     fn two(&self, from: (Option<usize>, usize), to: (Option<usize>, usize)) -> Option<What> {

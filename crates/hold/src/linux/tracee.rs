@@ -57,6 +57,10 @@ impl Tracee {
     /// A path as the process means it, absolute and without `.` and `..`.
     pub(crate) fn path(self, folder: Option<u64>, address: u64) -> Option<PathBuf> {
         let text = self.text(address)?;
+        if text.is_empty() {
+            // About the descriptor itself, if it means anything.
+            return None;
+        }
         let path = Path::new(std::ffi::OsStr::from_bytes(&text));
         let joined = if path.is_absolute() {
             path.to_owned()

@@ -1,18 +1,16 @@
 //! One thread for each launched server answers for its system calls.
 //!
-//! The thread never waits for anyone: a held call is simply not answered yet, and a delayed one is
-//! answered when its time has come, so the server's other threads are served meanwhile. It ends
-//! when the last process under the filter is gone, and the kernel is who says so.
+//! The thread never waits for anyone: a held call is simply not answered yet, and the server's
+//! other threads are served meanwhile. It ends when the last process under the filter is gone, and
+//! the kernel is who says so.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 
 use super::decode::{Territory, decode};
 use super::sys::stage::LISTENING;
@@ -65,7 +63,6 @@ pub(crate) fn start(
                 supervisor,
                 process,
                 territory,
-                later: BinaryHeap::new(),
                 processes: HashMap::new(),
             };
             watch.run();
@@ -79,8 +76,6 @@ struct Watch {
     supervisor: Supervisor,
     process: ProcessId,
     territory: Territory,
-    /// Calls that go on at a time.
-    later: BinaryHeap<Reverse<(Instant, u64)>>,
     /// The process of each thread that was seen. Grows with the number of threads of one server.
     processes: HashMap<u32, u32>,
 }
@@ -88,11 +83,9 @@ struct Watch {
 impl Watch {
     fn run(&mut self) {
         loop {
-            self.answer_due();
-            let timeout = self.until_next();
             let mut watched = [PollFd::new(&self.listener, PollFlags::IN)];
-            match poll(&mut watched, timeout.as_ref()) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+            match poll(&mut watched, None) {
+                Err(rustix::io::Errno::INTR) => continue,
                 Ok(_) => {}
                 Err(_) => return,
             }
@@ -129,28 +122,8 @@ impl Watch {
                 id: call.id,
             })
         });
-        match verdict {
-            Verdict::Go => notify::go_on(self.listener.as_fd(), call.id),
-            Verdict::After(delay) => self.later.push(Reverse((Instant::now() + delay, call.id))),
-            Verdict::Held => {}
+        if verdict == Verdict::Go {
+            notify::go_on(self.listener.as_fd(), call.id);
         }
-    }
-
-    fn answer_due(&mut self) {
-        let now = Instant::now();
-        while let Some(Reverse((due, id))) = self.later.peek().copied() {
-            if due > now {
-                return;
-            }
-            self.later.pop();
-            notify::go_on(self.listener.as_fd(), id);
-        }
-    }
-
-    fn until_next(&self) -> Option<Timespec> {
-        let Reverse((due, _)) = self.later.peek()?;
-        let left = due.saturating_duration_since(Instant::now());
-        // Rounded up, so that it is due after the wait.
-        Timespec::try_from(left + Duration::from_micros(1)).ok()
     }
 }

@@ -5,13 +5,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{ChildStdin, ChildStdout};
-use tokio::time::timeout;
 use toctou_hold::{
     Event, Hold, Hooks, Launch, Limits, Point, Process, Sandbox, SandboxSpec, Scratch, Snapshot,
     Source, State, Supervisor,
 };
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::time::timeout;
 
 /// Far longer than anything here takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -51,7 +51,9 @@ pub fn sandbox(spec: &SandboxSpec, state: State) -> Sandbox {
 }
 
 pub fn fresh() -> State {
-    Scratch::create().and_then(|s| s.new_state()).expect("a state")
+    Scratch::create()
+        .and_then(|s| s.new_state())
+        .expect("a state")
 }
 
 /// A server and a line to it.
@@ -93,12 +95,17 @@ impl Client {
 
     pub async fn send(&mut self, line: &str) {
         let line = format!("{line}\n");
-        self.stdin.write_all(line.as_bytes()).await.expect("a reader");
+        self.stdin
+            .write_all(line.as_bytes())
+            .await
+            .expect("a reader");
     }
 
     pub async fn line(&mut self) -> String {
         let line = timeout(PATIENCE, self.stdout.next_line()).await;
-        line.expect("an answer in time").expect("a pipe").expect("an answer")
+        line.expect("an answer in time")
+            .expect("a pipe")
+            .expect("an answer")
     }
 
     /// Whether there is an answer already, or soon.
@@ -146,7 +153,10 @@ pub fn snapshot(state: &State) -> Snapshot {
 pub fn content(state: &State, key: &str) -> String {
     let snapshot = snapshot(state);
     let entry = snapshot.entries.get(key).unwrap_or_else(|| {
-        panic!("no {key} among {:?}", snapshot.entries.keys().collect::<Vec<_>>())
+        panic!(
+            "no {key} among {:?}",
+            snapshot.entries.keys().collect::<Vec<_>>()
+        )
     });
     String::from_utf8(entry.bytes().expect("a file").to_vec()).expect("text")
 }

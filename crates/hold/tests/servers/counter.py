@@ -26,9 +26,10 @@ def add():
 @way
 def replace():
     value = read() + 1
-    with open("counter.new", "w") as f:
+    new = f"counter.{os.getpid()}"
+    with open(new, "w") as f:
         f.write(str(value))
-    os.rename("counter.new", "counter")
+    os.rename(new, "counter")
 
 
 @way
