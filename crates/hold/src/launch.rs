@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::error::Error;
 use crate::event::ProcessId;
+use crate::preload::Preload;
 use crate::sandbox::Sandbox;
 
 /// How to start a server.
@@ -94,11 +95,14 @@ impl Sandbox {
             source,
         };
         let id = self.supervisor.add_process();
+        let preload = launch.hooks.awaits.then(|| self.preload(launch, id));
+        let preload = preload.transpose().map_err(failed)?;
         let mut command = Command::new(self.relocate(program));
         command
             .args(launch.argv[1..].iter().map(|a| self.relocate(a)))
             .env_clear()
             .envs(self.environment(launch))
+            .envs(preload.iter().flat_map(|p| p.environment().iter().cloned()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -111,7 +115,7 @@ impl Sandbox {
                     self.supervisor.process_ended(id);
                     failed(e)
                 })?;
-        Ok(self.process(id, child, rope, blind))
+        Ok(self.process(id, child, rope, blind, preload))
     }
 
     fn process(
@@ -120,6 +124,7 @@ impl Sandbox {
         mut child: Child,
         rope: (Rope, Cut),
         blind: Option<String>,
+        preload: Option<Preload>,
     ) -> Process {
         let (tell, status) = watch::channel(None);
         let lifeline = Arc::new(Lifeline {
@@ -140,6 +145,7 @@ impl Sandbox {
         let cut = rope.1;
         tokio::spawn(async move {
             let status = end_of(child, cut).await;
+            drop(preload);
             supervisor.process_ended(id);
             tell.send_replace(status.ok());
         });
@@ -220,6 +226,17 @@ impl Sandbox {
         command.current_dir(cwd).kill_on_drop(true);
         let blind = hooks.syscalls.then(|| "this needs Linux".to_owned());
         Ok((command.spawn()?, tokio::sync::oneshot::channel(), blind))
+    }
+
+    fn preload(&self, launch: &Launch, id: ProcessId) -> io::Result<Preload> {
+        let side = &self.side;
+        Preload::start(
+            &side.here,
+            &side.seen,
+            &launch.env,
+            self.supervisor.clone(),
+            id,
+        )
     }
 
     fn environment(&self, launch: &Launch) -> Vec<(OsString, OsString)> {

@@ -20,6 +20,8 @@ mod files;
 mod launch;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(unix)]
+mod preload;
 mod probe;
 mod sandbox;
 mod scratch;

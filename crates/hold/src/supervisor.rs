@@ -70,6 +70,7 @@ struct Launched {
     ended: bool,
     /// The process of this program's that all of the server's descend from.
     top: Option<u32>,
+    runtimes: Vec<String>,
 }
 
 struct Arm {
@@ -188,6 +189,22 @@ impl Supervisor {
         if let Some(launched) = self.lock().processes.get_mut(process.0 as usize) {
             launched.top = top;
         }
+    }
+
+    pub(crate) fn runtime_heard(&self, process: ProcessId, runtime: String) {
+        if let Some(launched) = self.lock().processes.get_mut(process.0 as usize)
+            && !launched.runtimes.contains(&runtime)
+        {
+            launched.runtimes.push(runtime);
+        }
+    }
+
+    /// The runtimes in which a preload has come up (`node`, `python`): where there is none, there
+    /// are no events from [`Source::Await`].
+    pub fn runtimes(&self, process: ProcessId) -> Vec<String> {
+        let core = self.lock();
+        let launched = core.processes.get(process.0 as usize);
+        launched.map(|l| l.runtimes.clone()).unwrap_or_default()
     }
 
     /// Whether all threads of a process and of what it started sleep at this moment, those that

@@ -237,6 +237,7 @@ impl Builder {
     fn all(&mut self, spec: &SandboxSpec, state: &State, side: &Path) -> Result<(), Error> {
         self.must(Step::Private);
         self.must(Step::Tmpfs(text(&self.root)));
+        self.must(Step::Unbindable(text(&self.root)));
         self.host();
         for name in MADE_NEW {
             self.folder(name);

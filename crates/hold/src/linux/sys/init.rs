@@ -13,6 +13,8 @@ pub(crate) enum Step {
     /// Nothing that is mounted from here on is seen outside.
     Private,
     Tmpfs(CString),
+    /// Binds of what is above leave this mount out.
+    Unbindable(CString),
     Proc(CString),
     Devpts(CString),
     Folder(CString),
@@ -270,6 +272,7 @@ fn run(step: &Step) -> io::Result<()> {
                 let name = c"tmpfs".as_ptr();
                 mount(name, at.as_ptr(), name, flags, c"mode=0755".as_ptr())
             }
+            Step::Unbindable(at) => mount(none, at.as_ptr(), none, libc::MS_UNBINDABLE, none),
             Step::Proc(at) => {
                 let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC | libc::MS_RDONLY;
                 let name = c"proc".as_ptr();
