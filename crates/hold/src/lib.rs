@@ -18,6 +18,11 @@ mod error;
 mod event;
 mod files;
 mod launch;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(unix)]
+mod preload;
+mod probe;
 mod sandbox;
 mod scratch;
 mod snapshot;
@@ -26,6 +31,7 @@ mod supervisor;
 pub use error::Error;
 pub use event::{Class, Event, Jitter, Point, ProcessId, Shape, Source};
 pub use launch::{Hooks, Launch, Process};
+pub use probe::{Available, probe};
 pub use sandbox::{Isolate, Isolation, IsolationKind, Paths, Sandbox, SandboxSpec};
 pub use scratch::{Area, Scratch, State};
 pub use snapshot::{Content, Entry, Limits, Snapshot};

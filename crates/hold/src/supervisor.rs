@@ -4,7 +4,9 @@
 //! It knows neither the kernel nor any runtime. A source of events brings each with
 //! a way to let it go on; that is all it takes to add another source.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
@@ -35,9 +37,8 @@ pub(crate) struct Draft {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Go,
-    After(Duration),
-    /// The supervisor has taken the `Resume` and will call it.
-    Held,
+    /// It is held or delayed: the supervisor has the `Resume`, and will call it.
+    Taken,
 }
 
 /// Sees and holds what the processes of one run do. Cheap to clone; all clones are one.
@@ -49,6 +50,7 @@ pub struct Supervisor {
 struct Inner {
     started: Instant,
     core: Mutex<Core>,
+    later: Later,
 }
 
 #[derive(Default)]
@@ -59,8 +61,16 @@ struct Core {
     arms: Vec<Arm>,
     next_arm: u64,
     jitter: Option<(Jitter, fastrand::Rng)>,
-    /// One for each launch: whether it has ended.
-    ended: Vec<bool>,
+    /// One for each launch.
+    processes: Vec<Launched>,
+}
+
+#[derive(Default)]
+struct Launched {
+    ended: bool,
+    /// The process of this program's that all of the server's descend from.
+    top: Option<u32>,
+    runtimes: Vec<String>,
 }
 
 struct Arm {
@@ -97,6 +107,7 @@ impl Supervisor {
             inner: Arc::new(Inner {
                 started: Instant::now(),
                 core: Mutex::new(Core::default()),
+                later: Later::default(),
             }),
         }
     }
@@ -169,16 +180,58 @@ impl Supervisor {
 
     pub(crate) fn add_process(&self) -> ProcessId {
         let mut core = self.lock();
-        let id = u32::try_from(core.ended.len()).unwrap_or(u32::MAX);
-        core.ended.push(false);
+        let id = u32::try_from(core.processes.len()).unwrap_or(u32::MAX);
+        core.processes.push(Launched::default());
         ProcessId(id)
+    }
+
+    pub(crate) fn process_started(&self, process: ProcessId, top: Option<u32>) {
+        if let Some(launched) = self.lock().processes.get_mut(process.0 as usize) {
+            launched.top = top;
+        }
+    }
+
+    pub(crate) fn runtime_heard(&self, process: ProcessId, runtime: String) {
+        if let Some(launched) = self.lock().processes.get_mut(process.0 as usize)
+            && !launched.runtimes.contains(&runtime)
+        {
+            launched.runtimes.push(runtime);
+        }
+    }
+
+    /// The runtimes in which a preload has come up (`node`, `python`): where there is none, there
+    /// are no events from [`Source::Await`].
+    pub fn runtimes(&self, process: ProcessId) -> Vec<String> {
+        let core = self.lock();
+        let launched = core.processes.get(process.0 as usize);
+        launched.map(|l| l.runtimes.clone()).unwrap_or_default()
+    }
+
+    /// Whether all threads of a process and of what it started sleep at this moment, those that
+    /// are held included: it waits for input, for a lock, for a timer or for somebody who is held.
+    /// `None` if that cannot be seen, or it has ended.
+    pub fn idle(&self, process: ProcessId) -> Option<bool> {
+        let top = {
+            let core = self.lock();
+            let launched = core.processes.get(process.0 as usize)?;
+            launched.top.filter(|_| !launched.ended)?
+        };
+        #[cfg(target_os = "linux")]
+        {
+            crate::linux::idle::all_sleep(top)
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = top;
+            None
+        }
     }
 
     /// A process is gone: nobody may wait for it any longer.
     pub(crate) fn process_ended(&self, process: ProcessId) {
         let mut core = self.lock();
-        if let Some(ended) = core.ended.get_mut(process.0 as usize) {
-            *ended = true;
+        if let Some(launched) = core.processes.get_mut(process.0 as usize) {
+            launched.ended = true;
         }
         core.arms.retain_mut(|arm| {
             let of_it = arm.point.process == process;
@@ -212,13 +265,26 @@ impl Supervisor {
             at,
         };
         core.next_index += 1;
-        let verdict = core.decide(&event, resume);
+        let decision = core.decide(&event);
         if core.events.len() < MOST_EVENTS {
             core.events.push(event);
         } else {
             core.dropped += 1;
         }
-        verdict
+        match decision {
+            Decision::Go => Verdict::Go,
+            Decision::Hold(arm, event) => {
+                let arm = &mut core.arms[arm];
+                arm.resume = Some(resume());
+                arm.state.send_replace(HoldState::Held(event));
+                Verdict::Taken
+            }
+            Decision::Delay(delay) => {
+                drop(core);
+                later(&self.inner, Instant::now() + delay, resume());
+                Verdict::Taken
+            }
+        }
     }
 
     fn release(&self, id: u64) {
@@ -252,40 +318,115 @@ impl Supervisor {
 
 impl Core {
     fn has_ended(&self, process: ProcessId) -> bool {
-        self.ended.get(process.0 as usize).copied().unwrap_or(false)
+        self.processes
+            .get(process.0 as usize)
+            .is_some_and(|p| p.ended)
     }
 
-    fn decide(&mut self, event: &Event, resume: impl FnOnce() -> Box<dyn Resume>) -> Verdict {
+    fn decide(&mut self, event: &Event) -> Decision {
         let mut chosen = None;
-        for arm in &mut self.arms {
+        for (n, arm) in self.arms.iter_mut().enumerate() {
             if arm.resume.is_some() || !arm.point.counts(event) {
                 continue;
             }
             if arm.left > 0 {
                 arm.left -= 1;
             } else if chosen.is_none() {
-                chosen = Some(arm);
+                chosen = Some(n);
             }
         }
         if let Some(arm) = chosen {
-            arm.resume = Some(resume());
-            arm.state.send_replace(HoldState::Held(event.clone()));
-            return Verdict::Held;
+            return Decision::Hold(arm, event.clone());
         }
         if event.class.is_point()
             && let Some((jitter, rng)) = &mut self.jitter
             && rng.u8(..100) < jitter.percent
         {
             let most = u64::try_from(jitter.most.as_micros()).unwrap_or(u64::MAX);
-            return Verdict::After(Duration::from_micros(rng.u64(..=most)));
+            return Decision::Delay(Duration::from_micros(rng.u64(..=most)));
         }
-        Verdict::Go
+        Decision::Go
+    }
+}
+
+enum Decision {
+    Go,
+    /// By this arm.
+    Hold(usize, Event),
+    Delay(Duration),
+}
+
+/// What goes on at a time. A thread waits for it, as long as there is something.
+#[derive(Default)]
+struct Later {
+    queue: Mutex<Queue>,
+    sooner: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: BTreeMap<(Instant, u64), Box<dyn Resume>>,
+    next: u64,
+    served: bool,
+}
+
+fn later(inner: &Arc<Inner>, due: Instant, resume: Box<dyn Resume>) {
+    let mut queue = inner.later.lock();
+    let number = queue.next;
+    queue.next += 1;
+    queue.waiting.insert((due, number), resume);
+    if queue.served {
+        inner.later.sooner.notify_one();
+        return;
+    }
+    let server = Arc::clone(inner);
+    let started = thread::Builder::new()
+        .name("toctou-hold-later".to_owned())
+        .spawn(move || server.later.serve());
+    match started {
+        Ok(_) => queue.served = true,
+        // Without a thread there are no delays.
+        Err(_) => {
+            let all = std::mem::take(&mut queue.waiting);
+            drop(queue);
+            all.into_values().for_each(Resume::resume);
+        }
+    }
+}
+
+impl Later {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serve(&self) {
+        let mut queue = self.lock();
+        while let Some(first) = queue.waiting.first_entry() {
+            let left = first.key().0.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                first.remove().resume();
+                continue;
+            }
+            queue = self
+                .sooner
+                .wait_timeout(queue, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        queue.served = false;
     }
 }
 
 /// A place in the order of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark(u64);
+
+impl Mark {
+    /// The [`Event::index`] of the first event after it.
+    pub fn index(self) -> u64 {
+        self.0
+    }
+}
 
 /// An armed point. What it holds goes on when it is released or dropped.
 pub struct Hold {
