@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 use crate::files;
-use crate::snapshot::{Limits, Snapshot};
+use crate::snapshot::{COPY, Limits, ORIGINAL, Snapshot, UPPER};
 
 const PREFIX: &str = "toctou-scratch-";
 const LOCK: &str = "lock";
@@ -175,7 +175,22 @@ impl State {
     /// A fresh copy, for one run. No process may be writing to this one.
     pub fn copy(&self) -> Result<Self, Error> {
         let copy = self.scratch.bare_state()?;
-        files::copy_all(&self.dir, &copy.dir)?;
+        for area in Area::ALL {
+            files::copy_all(&self.area(area), &copy.area(area))?;
+        }
+        for n in (0..).take_while(|n| self.package(*n).is_dir()) {
+            let (from, to) = (self.package(n), copy.package(n));
+            // Not the overlay's working folder, which nobody may read.
+            for part in [UPPER, COPY] {
+                if from.join(part).is_dir() {
+                    files::copy_all(&from.join(part), &to.join(part))?;
+                }
+            }
+            if from.join(ORIGINAL).is_file() {
+                fs::copy(from.join(ORIGINAL), to.join(ORIGINAL))
+                    .map_err(Error::file("copy", from.join(ORIGINAL)))?;
+            }
+        }
         Ok(copy)
     }
 
