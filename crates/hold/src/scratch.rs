@@ -4,6 +4,7 @@
 //! owner was killed is removed by the next one: the owner holds a lock on a file in it.
 
 use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,19 +42,25 @@ impl Scratch {
         // Paths are compared with what the kernel says, so links must be resolved.
         let base = base.canonicalize().map_err(failed)?;
         sweep(&base);
-        let path = loop {
+        let (path, lock) = loop {
             let path = base.join(format!("{PREFIX}{:016x}", fastrand::u64(..)));
             match files::create_private_dir(&path) {
-                Ok(()) => break path,
-                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Ok(()) => {}
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(e) => return Err(failed(e)),
             }
+            let lock = File::create_new(path.join(LOCK)).and_then(|f| f.lock().map(|()| f));
+            match lock {
+                // Another run may have swept it away before it was locked.
+                Ok(lock) if path.join(LOCK).exists() => break (path, lock),
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => {
+                    files::remove_all(&path);
+                    return Err(failed(e));
+                }
+            }
         };
-        let lock = File::create_new(path.join(LOCK)).and_then(|f| f.lock().map(|()| f));
-        let lock = lock.map_err(|e| {
-            files::remove_all(&path);
-            failed(e)
-        })?;
         Ok(Self {
             root: Arc::new(Root {
                 path,

@@ -212,24 +212,90 @@ async fn orphans_end(spec: SandboxSpec, by_close: bool) {
         drop(a);
         drop(opened);
     }
-    let marker = scratch.path().to_string_lossy().into_owned();
     let root = scratch.path().to_owned();
     drop(scratch);
     assert!(!root.exists());
-    let left: Vec<_> = fs::read_dir("/proc")
-        .expect("a list")
-        .flatten()
-        .filter(|p| {
-            fs::read_link(p.path().join("cwd")).is_ok_and(|cwd| {
-                let cwd = cwd.to_string_lossy();
-                cwd.starts_with(&marker)
-                    || cwd.starts_with("/toctou/workspace")
-                        && fs::read_to_string(p.path().join("mountinfo"))
-                            .is_ok_and(|m| m.contains(&marker))
-            })
-        })
-        .collect();
-    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(working_in(&root), Vec::<String>::new());
+}
+
+/// Processes whose current folder is in a scratch folder, by its name here or within a sandbox.
+fn working_in(scratch: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").expect("a list").flatten() {
+        let Ok(cwd) = fs::read_link(entry.path().join("cwd")) else {
+            continue;
+        };
+        let mounts = fs::read_to_string(entry.path().join("mountinfo")).unwrap_or_default();
+        let name = scratch.file_name().expect("a name").to_string_lossy();
+        if cwd.starts_with(scratch) || (cwd.starts_with("/toctou") && mounts.contains(&*name)) {
+            found.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    found
+}
+
+/// Not even a run that is killed leaves a process behind.
+#[test]
+fn nothing_outlives_a_killed_run() {
+    const INNER: &str = "TOCTOU_TEST_TO_BE_KILLED";
+    const NAME: &str = "nothing_outlives_a_killed_run";
+    if let Some(isolate) = std::env::var_os(INNER) {
+        let spec = SandboxSpec {
+            isolate: if isolate == "copy" {
+                Isolate::Copy
+            } else {
+                Isolate::Namespaces
+            },
+            ..spec()
+        };
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        runtime.block_on(async {
+            let opened = sandbox(&spec, fresh());
+            let _a = Client::start(&opened, &["sh", &server("orphans.sh")], SYSCALLS).await;
+            println!("scratch {}", opened.state().scratch().path().display());
+            std::future::pending::<()>().await;
+        });
+    }
+    for isolate in ["namespaces", "copy"] {
+        let mut run = std::process::Command::new(std::env::current_exe().expect("a path"))
+            .args(["--exact", NAME, "--nocapture"])
+            .env(INNER, isolate)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("this program");
+        let lines =
+            std::io::BufRead::lines(std::io::BufReader::new(run.stdout.take().expect("a pipe")));
+        let scratch = lines
+            .map_while(Result::ok)
+            .find_map(|l| l.split_once("scratch ").map(|(_, path)| path.to_owned()))
+            .expect("a line");
+        let scratch = Path::new(&scratch);
+        assert!(
+            working_in(scratch).len() >= 2,
+            "{isolate}: the server and its orphan"
+        );
+        run.kill().expect("a process");
+        run.wait().expect("a status");
+        let began = std::time::Instant::now();
+        while !working_in(scratch).is_empty() {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{isolate}: {:?}",
+                working_in(scratch)
+            );
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        // The next run sweeps the folder: this one, or that of a test beside it.
+        drop(Scratch::create().expect("a folder"));
+        while scratch.exists() {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{isolate}: {}",
+                scratch.display()
+            );
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
 }
 
 #[tokio::test]

@@ -123,8 +123,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Call> {
     EVERYWHERE.iter().chain(HERE)
 }
 
-pub(crate) fn by_number(nr: i64) -> Option<&'static Call> {
-    all().find(|c| i64::from(c.nr) == nr)
+pub(crate) fn by_number(nr: i32) -> Option<&'static Call> {
+    all().find(|c| c.nr == c_long::from(nr))
 }
 
 /// Flags of `open` without which it only looks.
