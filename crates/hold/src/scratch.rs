@@ -210,6 +210,7 @@ impl State {
         &self.scratch
     }
 
+    #[cfg(target_os = "linux")]
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }

@@ -6,6 +6,8 @@ use libc::c_long;
 
 /// Which of its arguments say what. Numbers are positions of arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// Some forms are those of old calls only.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) enum Form {
     /// A path, relative to the current folder.
     Path(usize),
