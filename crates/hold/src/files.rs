@@ -50,6 +50,7 @@ fn open_up(root: &Path) {
 /// Copies what is in one folder into another: files, folders, links, modes and times.
 /// Sockets and the like are left out: they mean nothing without their process.
 pub(crate) fn copy_all(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::create_dir_all(to).map_err(Error::file("create", to))?;
     let mut budget = MOST_BYTES;
     let mut stack: Vec<(PathBuf, PathBuf)> = vec![(from.to_owned(), to.to_owned())];
     // Modes of folders come last: a folder may not be writable.

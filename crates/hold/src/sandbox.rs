@@ -289,6 +289,7 @@ impl Sandbox {
 
     /// Ends every process, waits until they are gone, and gives the state back: nobody writes to
     /// it any more.
+    #[cfg_attr(not(target_os = "linux"), allow(unused_mut))]
     pub async fn close(mut self) -> State {
         let processes = self.processes.cut();
         #[cfg(target_os = "linux")]

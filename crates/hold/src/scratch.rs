@@ -4,13 +4,14 @@
 //! owner was killed is removed by the next one: the owner holds a lock on a file in it.
 
 use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 use crate::files;
-use crate::snapshot::{Limits, Snapshot};
+use crate::snapshot::{COPY, Limits, ORIGINAL, Snapshot, UPPER};
 
 const PREFIX: &str = "toctou-scratch-";
 const LOCK: &str = "lock";
@@ -41,19 +42,25 @@ impl Scratch {
         // Paths are compared with what the kernel says, so links must be resolved.
         let base = base.canonicalize().map_err(failed)?;
         sweep(&base);
-        let path = loop {
+        let (path, lock) = loop {
             let path = base.join(format!("{PREFIX}{:016x}", fastrand::u64(..)));
             match files::create_private_dir(&path) {
-                Ok(()) => break path,
-                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Ok(()) => {}
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(e) => return Err(failed(e)),
             }
+            let lock = File::create_new(path.join(LOCK)).and_then(|f| f.lock().map(|()| f));
+            match lock {
+                // Another run may have swept it away before it was locked.
+                Ok(lock) if path.join(LOCK).exists() => break (path, lock),
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => {
+                    files::remove_all(&path);
+                    return Err(failed(e));
+                }
+            }
         };
-        let lock = File::create_new(path.join(LOCK)).and_then(|f| f.lock().map(|()| f));
-        let lock = lock.map_err(|e| {
-            files::remove_all(&path);
-            failed(e)
-        })?;
         Ok(Self {
             root: Arc::new(Root {
                 path,
@@ -175,7 +182,22 @@ impl State {
     /// A fresh copy, for one run. No process may be writing to this one.
     pub fn copy(&self) -> Result<Self, Error> {
         let copy = self.scratch.bare_state()?;
-        files::copy_all(&self.dir, &copy.dir)?;
+        for area in Area::ALL {
+            files::copy_all(&self.area(area), &copy.area(area))?;
+        }
+        for n in (0..).take_while(|n| self.package(*n).is_dir()) {
+            let (from, to) = (self.package(n), copy.package(n));
+            // Not the overlay's working folder, which nobody may read.
+            for part in [UPPER, COPY] {
+                if from.join(part).is_dir() {
+                    files::copy_all(&from.join(part), &to.join(part))?;
+                }
+            }
+            if from.join(ORIGINAL).is_file() {
+                fs::copy(from.join(ORIGINAL), to.join(ORIGINAL))
+                    .map_err(Error::file("copy", from.join(ORIGINAL)))?;
+            }
+        }
         Ok(copy)
     }
 
@@ -188,6 +210,7 @@ impl State {
         &self.scratch
     }
 
+    #[cfg(target_os = "linux")]
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }

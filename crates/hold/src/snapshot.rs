@@ -164,6 +164,7 @@ impl Snapshot {
 
 /// In the folder of a package: where an overlay writes, or the copy, and the path of the original.
 pub(crate) const UPPER: &str = "upper";
+#[cfg(target_os = "linux")]
 pub(crate) const WORK: &str = "work";
 pub(crate) const COPY: &str = "copy";
 pub(crate) const ORIGINAL: &str = "original";

@@ -8,10 +8,6 @@ use libc::sock_filter;
 
 use super::calls::{self, Form};
 
-/// Descriptors up to this one are standard input, output and error: what is written there goes to
-/// the client, and a server writes a lot there.
-const STANDARD: u32 = 2;
-
 const OFFSET_NR: u32 = 0;
 const OFFSET_ARCH: u32 = 4;
 const OFFSET_ARGS: u32 = 16;
@@ -32,7 +28,6 @@ const X32: u32 = 0x4000_0000;
 
 const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
 const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
-const IF_GREATER: u16 = (libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K) as u16;
 const IF_AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
 const IF_ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
@@ -101,14 +96,6 @@ pub(crate) fn program(reads: bool) -> Vec<sock_filter> {
 fn block(form: Form, reads: bool) -> Vec<sock_filter> {
     match form {
         Form::Refused => vec![NO_SUCH_CALL],
-        Form::Fd(fd, _) | Form::FdPieces(fd, ..) => {
-            vec![
-                load_arg(fd),
-                test(IF_GREATER, STANDARD, 0, 1),
-                NOTIFY,
-                ALLOW,
-            ]
-        }
         Form::Open(_, _, flags) if !reads => vec![
             load_arg(flags),
             test(IF_ANY_BIT, calls::OPEN_TO_CHANGE as u32, 0, 1),

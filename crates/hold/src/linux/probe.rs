@@ -1,5 +1,7 @@
 //! What this machine allows, by trying it.
 
+use std::sync::OnceLock;
+
 use super::filter;
 use super::namespaces::{self, Refused};
 use super::sys::stage;
@@ -14,7 +16,13 @@ pub(crate) fn probe() -> Available {
     }
 }
 
+/// Does not change while this program runs, and is asked for each launch.
 pub(crate) fn syscalls() -> Result<(), String> {
+    static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
+    FOUND.get_or_init(try_syscalls).clone()
+}
+
+fn try_syscalls() -> Result<(), String> {
     if !filter::SUPPORTED {
         return Err(format!(
             "there is no table of system calls for {}",

@@ -11,7 +11,7 @@ pub(crate) struct Notification {
     pub id: u64,
     /// The thread, as this process sees it.
     pub tid: u32,
-    pub nr: i64,
+    pub nr: i32,
     pub args: [u64; 6],
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<Option<Notificatio
         Ok(_) => Ok(Some(Notification {
             id: raw.id,
             tid: raw.pid,
-            nr: i64::from(raw.data.nr),
+            nr: raw.data.nr,
             args: raw.data.args,
         })),
         Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => Ok(None),
