@@ -24,7 +24,11 @@ impl Call {
 
     /// `add_note {"title": "alpha"}`
     pub fn shown(&self) -> String {
-        if self.arguments.as_object().is_none_or(serde_json::Map::is_empty) {
+        if self
+            .arguments
+            .as_object()
+            .is_none_or(serde_json::Map::is_empty)
+        {
             return self.tool.clone();
         }
         format!("{} {}", self.tool, self.arguments)
@@ -138,9 +142,19 @@ fn says_error(content: &Value) -> bool {
         .flat_map(char::to_lowercase)
         .skip_while(|c| !c.is_alphabetic())
         .collect();
-    ["error", "failed", "failure", "cannot ", "could not ", "unable to ", "exception", "traceback", "not enough"]
-        .iter()
-        .any(|word| start.starts_with(word))
+    [
+        "error",
+        "failed",
+        "failure",
+        "cannot ",
+        "could not ",
+        "unable to ",
+        "exception",
+        "traceback",
+        "not enough",
+    ]
+    .iter()
+    .any(|word| start.starts_with(word))
         || start.contains(" error:")
         || start.contains("not found")
         || start.contains("already exists")
@@ -155,9 +169,24 @@ pub fn is_refusal(reply: &Reply) -> bool {
     };
     let text = text_of(value).to_lowercase();
     [
-        "lock", "busy", "timeout", "timed out", "conflict", "retry", "try again", "in use", "in progress",
-        "concurrent", "too many", "rate limit", "stale", "modified by", "version mismatch", "refused by toctou",
-        "serializ", "deadlock",
+        "lock",
+        "busy",
+        "timeout",
+        "timed out",
+        "conflict",
+        "retry",
+        "try again",
+        "in use",
+        "in progress",
+        "concurrent",
+        "too many",
+        "rate limit",
+        "stale",
+        "modified by",
+        "version mismatch",
+        "refused by toctou",
+        "serializ",
+        "deadlock",
     ]
     .iter()
     .any(|word| text.contains(word))

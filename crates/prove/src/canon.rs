@@ -92,7 +92,11 @@ fn arrange_at(value: &Value, path: &str, masks: &Masks, lists: Lists, depth: usi
             let mut entries: Vec<(String, Node)> = map
                 .iter()
                 .map(|(key, value)| {
-                    let shown = if hidden { "<key>".to_owned() } else { key.clone() };
+                    let shown = if hidden {
+                        "<key>".to_owned()
+                    } else {
+                        key.clone()
+                    };
                     let plain = settle(&shown, &masks.words, masks.now, None);
                     let below = format!("{path}/{plain}");
                     let node = match value {
@@ -134,7 +138,9 @@ fn arrange_at(value: &Value, path: &str, masks: &Masks, lists: Lists, depth: usi
             Node::Leaf(masked(text, path, masks))
         }
         Value::Number(number) => {
-            let moment = number.as_f64().is_some_and(|number| is_moment(number, masks.now));
+            let moment = number
+                .as_f64()
+                .is_some_and(|number| is_moment(number, masks.now));
             if moment {
                 Node::Leaf("<time>".to_owned())
             } else {
@@ -186,9 +192,12 @@ fn plain(node: &Node, masks: &Masks) -> String {
 fn name(node: Node, masks: &Masks, names: &mut Names) -> Node {
     match node {
         Node::Leaf(text) => Node::Leaf(settle(&text, &masks.words, masks.now, Some(names))),
-        Node::List(nodes) => {
-            Node::List(nodes.into_iter().map(|node| name(node, masks, names)).collect())
-        }
+        Node::List(nodes) => Node::List(
+            nodes
+                .into_iter()
+                .map(|node| name(node, masks, names))
+                .collect(),
+        ),
         Node::Map(entries) => Node::Map(
             entries
                 .into_iter()
@@ -356,7 +365,13 @@ mod tests {
     fn order_counts_unless_told_otherwise() {
         let (a, b) = (json!(["x", "y"]), json!(["y", "x"]));
         let masks = Masks::new();
-        assert_ne!(canonical(&[&a], &masks, Lists::Ordered), canonical(&[&b], &masks, Lists::Ordered));
-        assert_eq!(canonical(&[&a], &masks, Lists::Unordered), canonical(&[&b], &masks, Lists::Unordered));
+        assert_ne!(
+            canonical(&[&a], &masks, Lists::Ordered),
+            canonical(&[&b], &masks, Lists::Ordered)
+        );
+        assert_eq!(
+            canonical(&[&a], &masks, Lists::Unordered),
+            canonical(&[&b], &masks, Lists::Unordered)
+        );
     }
 }

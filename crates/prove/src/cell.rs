@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use thiserror::Error;
+use toctou_hold::{
+    Hooks, Launch, Process, ProcessId, Sandbox, SandboxSpec, Snapshot, State, Supervisor,
+};
 use tokio::runtime::Handle;
-use toctou_hold::{Hooks, Launch, Process, ProcessId, Sandbox, SandboxSpec, Snapshot, State, Supervisor};
 
 use crate::budget::{Budget, Stop};
 use crate::client::{self, Client, ClientError, Pipes};
@@ -93,13 +95,14 @@ impl Maker {
     }
 
     fn launch(&self, cell: &Cell) -> Result<Server, StartError> {
-        let sandbox = cell.sandbox.as_ref().ok_or_else(|| {
-            StartError::Pipes(std::io::Error::other("the sandbox is closed"))
-        })?;
+        let sandbox = cell
+            .sandbox
+            .as_ref()
+            .ok_or_else(|| StartError::Pipes(std::io::Error::other("the sandbox is closed")))?;
         let launch = Launch {
             argv: self.command.argv_in(&cell.workspace),
             env: self.command.env_in(&cell.workspace),
-            cwd: None,
+            cwd: self.command.cwd.clone(),
             hooks: self.hooks,
         };
         let mut process = self.handle.block_on(sandbox.launch(&launch))?;
@@ -107,7 +110,9 @@ impl Maker {
         let stdin = process.stdin.take().ok_or_else(missing)?;
         let stdout = process.stdout.take().ok_or_else(missing)?;
         let stderr = process.stderr.take().ok_or_else(missing)?;
-        let blocking = |fd: std::io::Result<std::os::fd::OwnedFd>| fd.map(File::from).map_err(StartError::Pipes);
+        let blocking = |fd: std::io::Result<std::os::fd::OwnedFd>| {
+            fd.map(File::from).map_err(StartError::Pipes)
+        };
         let (transport, incoming) = client::connect(Pipes {
             stdin: blocking(stdin.into_owned_fd())?,
             stdout: blocking(stdout.into_owned_fd())?,
@@ -153,10 +158,7 @@ impl Server {
 
     /// How it ended, in words, if it has.
     pub fn death(&mut self) -> Option<String> {
-        match self.process.try_wait() {
-            Ok(Some(status)) => Some(status.to_string()),
-            _ => None,
-        }
+        self.process.status().map(|status| status.to_string())
     }
 
     pub fn stderr(&self) -> String {
@@ -200,12 +202,16 @@ impl Cell {
 
     pub fn snapshot(&self) -> Option<Snapshot> {
         let sandbox = self.sandbox.as_ref()?;
-        sandbox.state().snapshot(&toctou_hold::Limits::default()).ok()
+        sandbox
+            .state()
+            .snapshot(&toctou_hold::Limits::default())
+            .ok()
     }
 
     /// Ends the servers and reads what they left.
     pub fn close(mut self) -> Option<Snapshot> {
-        self.end().and_then(|state| state.snapshot(&toctou_hold::Limits::default()).ok())
+        self.end()
+            .and_then(|state| state.snapshot(&toctou_hold::Limits::default()).ok())
     }
 
     /// Ends the servers and keeps the state.

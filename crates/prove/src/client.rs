@@ -42,7 +42,10 @@ pub enum ClientError {
     #[error("no answer to `{0}`")]
     Silence(&'static str),
     #[error("`{method}` was refused: {message}")]
-    Refused { method: &'static str, message: String },
+    Refused {
+        method: &'static str,
+        message: String,
+    },
     #[error("cannot write to the server: {0}")]
     Write(#[from] std::io::Error),
 }
@@ -120,7 +123,10 @@ impl Client {
             let result = self.request("tools/list", params, within, budget)?;
             let page = result.get("tools").and_then(Value::as_array);
             tools.extend(page.into_iter().flatten().filter_map(Tool::read));
-            cursor = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            cursor = result
+                .get("nextCursor")
+                .and_then(Value::as_str)
+                .map(str::to_owned);
             if cursor.is_none() || tools.len() >= MOST_TOOLS {
                 break;
             }
@@ -138,9 +144,8 @@ impl Client {
     ) -> Result<Value, ClientError> {
         let id = self.next;
         self.next += 1;
-        self.transport.send(&[
-            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}),
-        ])?;
+        self.transport
+            .send(&[json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})])?;
         let ticket = Ticket {
             id,
             sent: Instant::now(),
@@ -283,7 +288,10 @@ impl Tool {
                 .and_then(Value::as_str)
                 .unwrap_or_default()
                 .to_owned(),
-            schema: value.get("inputSchema").cloned().unwrap_or_else(|| json!({})),
+            schema: value
+                .get("inputSchema")
+                .cloned()
+                .unwrap_or_else(|| json!({})),
             read_only: value
                 .pointer("/annotations/readOnlyHint")
                 .and_then(Value::as_bool),

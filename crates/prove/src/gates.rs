@@ -29,8 +29,14 @@ pub enum Passed {
     Inconclusive(String),
 }
 
-/// Puts a suspicion to the test.
-pub fn pass(lab: &Lab, set: &mut SerialSet, schedule: &Schedule, seen: &Outcome) -> Result<Passed, RunError> {
+/// Puts a suspicion to the test, with up to `told` replays.
+pub fn pass(
+    lab: &Lab,
+    set: &mut SerialSet,
+    schedule: &Schedule,
+    seen: &Outcome,
+    told: usize,
+) -> Result<Passed, RunError> {
     if let Err(unsteady) = set.steady(lab, SERIAL_AGAIN)? {
         return Ok(Passed::Inconclusive(unsteady.to_string()));
     }
@@ -49,7 +55,7 @@ pub fn pass(lab: &Lab, set: &mut SerialSet, schedule: &Schedule, seen: &Outcome)
             }
         }
     }
-    replay(lab, set, schedule, REPLAYS_NEEDED, REPLAYS_TOLD)
+    replay(lab, set, schedule, REPLAYS_NEEDED, told)
 }
 
 /// Runs it again and again: `needed` times without one failure, then up to `told` times.
@@ -61,7 +67,10 @@ pub fn replay(
     told: usize,
 ) -> Result<Passed, RunError> {
     let mut best: Option<(Box<Violation>, Box<Outcome>)> = None;
-    let mut replays = Replays { reproduced: 0, of: 0 };
+    let mut replays = Replays {
+        reproduced: 0,
+        of: 0,
+    };
     while replays.of < told {
         let outcome = match run(lab, set, schedule, false) {
             Ok(outcome) => outcome,
@@ -92,12 +101,18 @@ fn proved(best: Option<(Box<Violation>, Box<Outcome>)>, replays: Replays) -> Pas
     }
 }
 
-pub fn run(lab: &Lab, set: &SerialSet, schedule: &Schedule, alone: bool) -> Result<Outcome, RunError> {
+pub fn run(
+    lab: &Lab,
+    set: &SerialSet,
+    schedule: &Schedule,
+    alone: bool,
+) -> Result<Outcome, RunError> {
     lab.run(&Experiment {
         scenario: &set.scenario,
         assignment: &set.assignment,
         schedule,
         alone,
         fresh: set.fresh(),
+        expected: set.latency(),
     })
 }

@@ -57,6 +57,8 @@ pub struct Experiment<'a> {
     pub alone: bool,
     /// Also ask a server that is started afterwards.
     pub fresh: bool,
+    /// What a call takes when it is alone, as far as is known.
+    pub expected: Duration,
 }
 
 /// The place where servers are run.
@@ -100,15 +102,25 @@ impl Lab {
         let observers: Vec<Call> = scenario.observers.iter().map(resolved).collect();
 
         let mark = cell.supervisor.mark();
-        let mut stage = Stage::new(&mut cell, &calls, experiment.assignment, &self.budget, self.patience);
+        let mut stage = Stage::new(
+            &mut cell,
+            &calls,
+            experiment.assignment,
+            &self.budget,
+            self.patience,
+            experiment.expected,
+        );
         let driven = schedules::drive(&mut stage, experiment.schedule, experiment.alone)?;
         let events = cell.supervisor.events_since(mark);
         let owners = schedules::owners(&driven, &events, experiment.assignment);
 
-        let crash = cell
-            .servers
-            .iter_mut()
-            .find_map(|server| server.client.ended().then(|| server.death().unwrap_or_else(|| "closed its output".to_owned())));
+        let crash = cell.servers.iter_mut().find_map(|server| {
+            server.client.ended().then(|| {
+                server
+                    .death()
+                    .unwrap_or_else(|| "closed its output".to_owned())
+            })
+        });
         schedules::settle(&cell.supervisor);
         let mut observed = Vec::new();
         if crash.is_none() && driven.silent.is_empty() {
@@ -123,7 +135,10 @@ impl Lab {
         }
         let snapshot = cell.close().unwrap_or_default();
         let plain = |replies: Vec<Reply>| -> Vec<Reply> {
-            replies.into_iter().map(|reply| without_workspace(reply, &workspace)).collect()
+            replies
+                .into_iter()
+                .map(|reply| without_workspace(reply, &workspace))
+                .collect()
         };
         Ok(Outcome {
             replies: plain(driven.replies),
@@ -168,7 +183,10 @@ impl Lab {
         for call in calls {
             let ticket = server.client.send(&[call])?.remove(0);
             let deadline = std::time::Instant::now() + self.patience;
-            while !server.client.has_answer(ticket) && !server.client.ended() && std::time::Instant::now() < deadline {
+            while !server.client.has_answer(ticket)
+                && !server.client.ended()
+                && std::time::Instant::now() < deadline
+            {
                 self.budget.check()?;
                 server.client.receive(Duration::from_millis(20));
             }
@@ -182,8 +200,13 @@ impl Lab {
 pub fn in_workspace(value: &serde_json::Value, workspace: &str) -> serde_json::Value {
     use serde_json::Value;
     match value {
-        Value::String(text) if text.contains(WORKSPACE) => Value::String(text.replace(WORKSPACE, workspace)),
-        Value::Array(items) => items.iter().map(|item| in_workspace(item, workspace)).collect(),
+        Value::String(text) if text.contains(WORKSPACE) => {
+            Value::String(text.replace(WORKSPACE, workspace))
+        }
+        Value::Array(items) => items
+            .iter()
+            .map(|item| in_workspace(item, workspace))
+            .collect(),
         Value::Object(map) => map
             .iter()
             .map(|(key, value)| (key.clone(), in_workspace(value, workspace)))

@@ -19,7 +19,9 @@ use crate::outcome::Outcome;
 use crate::scenario::Scenario;
 
 /// Where the contradiction is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
     /// No serial order leaves this state.
@@ -47,7 +49,9 @@ impl Class {
 }
 
 /// What happened, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     LostWrite,
@@ -101,8 +105,12 @@ pub fn name(evidence: &Evidence<'_>) -> (Kind, String) {
         .find_map(|oracle| oracle(evidence))
         .unwrap_or_else(|| {
             let text = match evidence.class {
-                Class::SpuriousError => "a call fails that succeeds in every serial order".to_owned(),
-                Class::Response => "the answers contradict every serial order that leaves this state".to_owned(),
+                Class::SpuriousError => {
+                    "a call fails that succeeds in every serial order".to_owned()
+                }
+                Class::Response => {
+                    "the answers contradict every serial order that leaves this state".to_owned()
+                }
                 _ => "no serial order of the calls leaves this state".to_owned(),
             };
             (Kind::NotSerial, text)

@@ -98,8 +98,11 @@ impl Files {
 }
 
 fn is_cache(path: &str) -> bool {
-    path.split('/')
-        .any(|part| CACHES.iter().any(|cache| part == *cache || (cache.ends_with('-') && part.starts_with(cache))))
+    path.split('/').any(|part| {
+        CACHES
+            .iter()
+            .any(|cache| part == *cache || (cache.ends_with('-') && part.starts_with(cache)))
+    })
 }
 
 impl Outcome {
@@ -137,8 +140,13 @@ pub fn without_workspace(reply: Reply, workspace: &str) -> Reply {
 
 fn replace(value: Value, workspace: &str) -> Value {
     match value {
-        Value::String(text) if text.contains(workspace) => Value::String(text.replace(workspace, WORKSPACE)),
-        Value::Array(items) => items.into_iter().map(|item| replace(item, workspace)).collect(),
+        Value::String(text) if text.contains(workspace) => {
+            Value::String(text.replace(workspace, WORKSPACE))
+        }
+        Value::Array(items) => items
+            .into_iter()
+            .map(|item| replace(item, workspace))
+            .collect(),
         Value::Object(map) => map
             .into_iter()
             .map(|(key, value)| (key, replace(value, workspace)))

@@ -4,6 +4,8 @@ pub mod candidates;
 pub mod fixtures;
 pub mod harvest;
 pub mod probe;
+pub mod recorded;
+pub mod scan;
 pub mod synth;
 
 use crate::call::Call;
@@ -57,7 +59,12 @@ pub struct Candidate {
 impl Candidate {
     /// The tools, each once, in order.
     pub fn tools(&self) -> Vec<String> {
-        let mut tools: Vec<String> = self.scenario.calls.iter().map(|call| call.tool.clone()).collect();
+        let mut tools: Vec<String> = self
+            .scenario
+            .calls
+            .iter()
+            .map(|call| call.tool.clone())
+            .collect();
         tools.sort();
         tools.dedup();
         tools
@@ -67,7 +74,12 @@ impl Candidate {
         match self.scenario.calls.as_slice() {
             [a, b] if a.tool == b.tool => format!("{} twice, {}", a.tool, self.template.as_str()),
             [a, b] => format!("{} against {}, {}", a.tool, b.tool, self.template.as_str()),
-            calls => format!("{} of {}, {}", calls.len(), self.tools().join(" and "), self.template.as_str()),
+            calls => format!(
+                "{} of {}, {}",
+                calls.len(),
+                self.tools().join(" and "),
+                self.template.as_str()
+            ),
         }
     }
 }

@@ -62,7 +62,10 @@ impl Pool {
         stock.wanted = processes;
         self.shared.changed.notify_all();
         loop {
-            if let Some(at) = stock.ready.iter().position(|(count, _)| *count == processes)
+            if let Some(at) = stock
+                .ready
+                .iter()
+                .position(|(count, _)| *count == processes)
                 && let Some((_, cell)) = stock.ready.remove(at)
             {
                 self.shared.changed.notify_all();
@@ -94,13 +97,24 @@ impl Shared {
                         return;
                     }
                     let wanted = stock.wanted;
-                    let there = stock.ready.iter().filter(|(count, _)| *count == wanted).count()
-                        + stock.making.iter().filter(|count| **count == wanted).count();
+                    let there = stock
+                        .ready
+                        .iter()
+                        .filter(|(count, _)| *count == wanted)
+                        .count()
+                        + stock
+                            .making
+                            .iter()
+                            .filter(|count| **count == wanted)
+                            .count();
                     if wanted > 0 && there < AHEAD {
                         stock.making.push(wanted);
                         break wanted;
                     }
-                    stock = self.changed.wait(stock).unwrap_or_else(PoisonError::into_inner);
+                    stock = self
+                        .changed
+                        .wait(stock)
+                        .unwrap_or_else(PoisonError::into_inner);
                 }
             };
             let made = self.maker.make(processes);
@@ -108,7 +122,10 @@ impl Shared {
             if let Some(at) = stock.making.iter().position(|count| *count == processes) {
                 stock.making.swap_remove(at);
             }
-            let stopped = matches!(made, Err(StartError::Stopped(Stop::Budget | Stop::Interrupted)));
+            let stopped = matches!(
+                made,
+                Err(StartError::Stopped(Stop::Budget | Stop::Interrupted))
+            );
             stock.ready.push_back((processes, made));
             if stopped {
                 stock.closed = true;

@@ -1,13 +1,18 @@
 //! A race that happened, as often as it was asked to.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toctou_core::interleaving::Interleaving;
 
 use crate::call::Reply;
-use crate::oracles::{Class, Kind};
+use crate::oracles::serial::SerialSet;
+use crate::oracles::{Class, Kind, Violation};
+use crate::outcome::Outcome;
 use crate::scenario::{Assignment, Scenario, Schedule};
 use crate::target::Command;
+use crate::timeline::{timeline, told};
 
 pub const REPLAY_SCHEMA: &str = "toctou.replay/1";
 
@@ -72,4 +77,72 @@ pub struct Proof {
     pub timeline: Interleaving,
     /// Since the start, when it was proved.
     pub seconds: f64,
+}
+
+impl Proof {
+    /// Tells what happened when `schedule` was run.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a proof is made of these, in one place"
+    )]
+    pub fn new(
+        command: &Command,
+        set: &SerialSet,
+        schedule: &Schedule,
+        template: &str,
+        violation: &Violation,
+        outcome: &Outcome,
+        replays: Replays,
+        elapsed: Duration,
+    ) -> Self {
+        let mut tools: Vec<String> = set
+            .scenario
+            .calls
+            .iter()
+            .map(|call| call.tool.clone())
+            .collect();
+        tools.sort();
+        tools.dedup();
+        let scope = set.assignment.scope();
+        Self {
+            id: format!("{}-{scope}", tools.join("-")),
+            kind: violation.kind,
+            tools,
+            scope: scope.to_owned(),
+            strategy: schedule.name().to_owned(),
+            template: template.to_owned(),
+            timeline: timeline(&set.scenario, &set.assignment, schedule, outcome, violation),
+            recipe: Recipe {
+                schema: REPLAY_SCHEMA.to_owned(),
+                target: command.clone(),
+                scenario: set.scenario.clone(),
+                assignment: set.assignment.clone(),
+                schedule: schedule.clone(),
+                class: violation.class,
+                headline: violation.headline.clone(),
+            },
+            held: outcome.held.as_ref().map(told),
+            replays,
+            replies: outcome.replies.clone(),
+            serial: set
+                .runs
+                .iter()
+                .map(|run| SerialAnswers {
+                    order: run.order.clone(),
+                    replies: run.outcome.replies.clone(),
+                })
+                .collect(),
+            nearest: violation.nearest.clone(),
+            differences: violation
+                .differences
+                .iter()
+                .map(|difference| Changed {
+                    place: difference.path.clone(),
+                    serial: difference.expected.clone(),
+                    found: difference.found.clone(),
+                })
+                .collect(),
+            seconds: elapsed.as_secs_f64(),
+        }
+    }
 }

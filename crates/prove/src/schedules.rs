@@ -23,9 +23,14 @@ pub struct Stage<'a> {
     pub assignment: &'a Assignment,
     pub budget: &'a Budget,
     pub patience: Duration,
+    /// What a call takes when it is alone.
+    pub expected: Duration,
     tickets: Vec<Option<Ticket>>,
     began: Mark,
 }
+
+/// If nothing moves for so long, and for as long as a call takes, nothing will.
+const LEAST_STILL: Duration = Duration::from_millis(300);
 
 /// How it went.
 pub struct Driven {
@@ -51,7 +56,12 @@ pub fn drive(stage: &mut Stage<'_>, schedule: &Schedule, alone: bool) -> Result<
     match schedule {
         Schedule::Serial { order } => serial::drive(stage, order),
         Schedule::Burst => burst::drive(stage),
-        Schedule::Hold { call, point, at, then } => {
+        Schedule::Hold {
+            call,
+            point,
+            at,
+            then,
+        } => {
             let hold = hold::Held {
                 call: *call,
                 point: *point,
@@ -72,6 +82,7 @@ impl<'a> Stage<'a> {
         assignment: &'a Assignment,
         budget: &'a Budget,
         patience: Duration,
+        expected: Duration,
     ) -> Self {
         Self {
             tickets: vec![None; calls.len()],
@@ -81,6 +92,7 @@ impl<'a> Stage<'a> {
             assignment,
             budget,
             patience,
+            expected,
         }
     }
 
@@ -91,7 +103,11 @@ impl<'a> Stage<'a> {
     /// Sends these calls, all of one process in one write.
     pub fn send(&mut self, which: &[usize]) -> Result<(), RunError> {
         for process in 0..self.cell.servers.len() {
-            let here: Vec<usize> = which.iter().copied().filter(|call| self.process(*call) == process).collect();
+            let here: Vec<usize> = which
+                .iter()
+                .copied()
+                .filter(|call| self.process(*call) == process)
+                .collect();
             let calls: Vec<&Call> = here.iter().map(|call| &self.calls[*call]).collect();
             if calls.is_empty() {
                 continue;
@@ -115,7 +131,8 @@ impl<'a> Stage<'a> {
 
     pub fn answered(&self, call: usize) -> bool {
         let server = &self.cell.servers[self.process(call)];
-        server.client.ended() || self.tickets[call].is_none_or(|ticket| server.client.has_answer(ticket))
+        server.client.ended()
+            || self.tickets[call].is_none_or(|ticket| server.client.has_answer(ticket))
     }
 
     /// Waits until these calls are answered; false if that takes longer than `patience`.
@@ -131,6 +148,33 @@ impl<'a> Stage<'a> {
             }
             self.listen(Duration::from_millis(2));
         }
+    }
+
+    /// Waits until a call is answered, or nothing moves any more: then it waits for somebody.
+    /// Time in which a process works does not count, so a slow machine is not taken for that.
+    pub fn wait_or_stuck(&mut self, call: usize) -> Result<bool, RunError> {
+        let longest = (self.expected * 3 + LEAST_STILL).min(self.patience);
+        let deadline = Instant::now() + self.patience;
+        let mut still = Duration::ZERO;
+        let mut last = Instant::now();
+        while !self.answered(call) {
+            self.budget.check()?;
+            if still >= longest || Instant::now() >= deadline {
+                return Ok(false);
+            }
+            self.listen(Duration::from_millis(2));
+            let supervisor = &self.cell.supervisor;
+            let asleep = self
+                .cell
+                .servers
+                .iter()
+                .all(|server| supervisor.idle(server.id()).unwrap_or(true));
+            if asleep {
+                still += last.elapsed();
+            }
+            last = Instant::now();
+        }
+        Ok(true)
     }
 
     /// Collects the answers.
@@ -173,7 +217,11 @@ impl<'a> Stage<'a> {
 /// Whose event is it? By process where each call has its own, else by turn.
 pub fn owners(driven: &Driven, events: &[Event], assignment: &Assignment) -> Vec<Option<usize>> {
     let alone_in = |process: usize| {
-        let mut there = assignment.0.iter().enumerate().filter(|(_, assigned)| **assigned == process);
+        let mut there = assignment
+            .0
+            .iter()
+            .enumerate()
+            .filter(|(_, assigned)| **assigned == process);
         match (there.next(), there.next()) {
             (Some((call, _)), None) => Some(call),
             _ => None,

@@ -6,16 +6,16 @@
 
 use std::collections::BTreeSet;
 
+use crate::budget::Stop;
 use crate::gates::{self, Passed};
 use crate::lab::{Lab, RunError};
 use crate::oracles::serial::{MOST_CALLS, SerialSet, Verdict};
-use crate::outcome::Outcome;
 use crate::plan::Candidate;
-use crate::proof::{Changed, Proof, REPLAY_SCHEMA, Recipe, Replays, SerialAnswers};
+use crate::proof::Proof;
 use crate::report::{Attempt, AttemptOutcome};
 use crate::scenario::{Assignment, Place, Scenario, Schedule};
 use crate::target::Command;
-use crate::timeline;
+use crate::{shrink, timeline};
 
 /// Which processes calls go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +167,10 @@ impl<'a> Search<'a> {
             return true;
         }
         // Two tools that were both proved alone add nothing together.
-        tools.len() > 1 && tools.iter().all(|tool| self.covered.contains(&(vec![tool.clone()], scope)))
+        tools.len() > 1
+            && tools
+                .iter()
+                .all(|tool| self.covered.contains(&(vec![tool.clone()], scope)))
     }
 
     fn attempt(&mut self, work: &mut Work<'_>, round: &Round) -> Result<(), RunError> {
@@ -194,10 +197,38 @@ impl<'a> Search<'a> {
             let Verdict::Violation(_) = set.explain(self.lab, &outcome)? else {
                 continue;
             };
-            match gates::pass(self.lab, set, &schedule, &outcome)? {
-                Passed::Proved { violation, outcome, replays } => {
-                    let proof = self.proof(work, &schedule, &violation, &outcome, replays);
-                    self.covered.insert((work.candidate.tools(), work.scope.as_str()));
+            let passed = gates::pass(self.lab, set, &schedule, &outcome, gates::REPLAYS_NEEDED)?;
+            let passed = match passed {
+                Passed::Proved { .. } => match self.smaller(set, &schedule)? {
+                    Some((smaller, better)) => {
+                        *set = smaller;
+                        better
+                    }
+                    None => self.told(set, &schedule, passed)?,
+                },
+                other => other,
+            };
+            match passed {
+                Passed::Proved {
+                    violation,
+                    outcome,
+                    replays,
+                } => {
+                    let template = work.candidate.template.as_str();
+                    let elapsed = self.lab.budget.elapsed();
+                    let proof = Proof::new(
+                        self.command,
+                        set,
+                        &schedule,
+                        template,
+                        &violation,
+                        &outcome,
+                        replays,
+                        elapsed,
+                    );
+                    let proof = self.named(proof);
+                    self.covered
+                        .insert((work.candidate.tools(), work.scope.as_str()));
                     work.attempt.outcome = AttemptOutcome::Proved;
                     work.attempt.reason = None;
                     work.done = true;
@@ -229,6 +260,66 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
+    /// The same with less, if that is proved just as well. Time may be up: then it stays as it is.
+    fn smaller(
+        &self,
+        set: &SerialSet,
+        schedule: &Schedule,
+    ) -> Result<Option<(SerialSet, Passed)>, RunError> {
+        let smaller = match shrink::shrink(self.lab, set, schedule) {
+            Ok(Some(smaller)) => smaller,
+            Ok(None) | Err(RunError::Stopped(Stop::Budget)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut smaller = smaller;
+        let seen = gates::run(self.lab, &smaller, schedule, false);
+        let again = seen.and_then(|seen| {
+            gates::pass(self.lab, &mut smaller, schedule, &seen, gates::REPLAYS_TOLD)
+        });
+        match again {
+            Ok(passed @ Passed::Proved { .. }) => Ok(Some((smaller, passed))),
+            Ok(_) | Err(RunError::Stopped(Stop::Budget)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// As many replays as a proof is told with, if there is time for them.
+    fn told(
+        &self,
+        set: &mut SerialSet,
+        schedule: &Schedule,
+        passed: Passed,
+    ) -> Result<Passed, RunError> {
+        let rest = gates::REPLAYS_TOLD - gates::REPLAYS_NEEDED;
+        let more = match gates::replay(self.lab, set, schedule, 0, rest) {
+            Ok(more) => more,
+            Err(RunError::Stopped(Stop::Budget)) => return Ok(passed),
+            Err(error) => return Err(error),
+        };
+        let Passed::Proved {
+            violation,
+            outcome,
+            mut replays,
+        } = passed
+        else {
+            return Ok(passed);
+        };
+        let (Passed::Proved { replays: more, .. } | Passed::Flaky(more)) = more else {
+            return Ok(Passed::Proved {
+                violation,
+                outcome,
+                replays,
+            });
+        };
+        replays.reproduced += more.reproduced;
+        replays.of += more.of;
+        Ok(Passed::Proved {
+            violation,
+            outcome,
+            replays,
+        })
+    }
+
     /// Finds a set-up with which every call works in some order.
     fn prepare(&mut self, work: &mut Work<'_>) -> Result<bool, RunError> {
         let assignment = work.scope.assignment(work.candidate.scenario.calls.len());
@@ -239,13 +330,20 @@ impl<'a> Search<'a> {
                 ..work.candidate.scenario.clone()
             };
             match SerialSet::record(self.lab, &scenario, &assignment, false) {
-                Ok(set) if works(&set) => {
+                Ok(set) if set.works() => {
                     work.set = Some(set);
                     return Ok(true);
                 }
                 Ok(set) => {
-                    if let Some(reply) = set.runs.first().and_then(|run| run.outcome.replies.iter().find(|reply| !reply.is_ok())) {
-                        reason = format!("the calls fail one after the other, too: {}", timeline::short(&reply.shown(), 100));
+                    if let Some(reply) = set
+                        .runs
+                        .first()
+                        .and_then(|run| run.outcome.replies.iter().find(|reply| !reply.is_ok()))
+                    {
+                        reason = format!(
+                            "the calls fail one after the other, too: {}",
+                            timeline::short(&reply.shown(), 100)
+                        );
                     }
                 }
                 Err(RunError::Setup { .. } | RunError::Gone) => {}
@@ -265,7 +363,9 @@ impl<'a> Search<'a> {
         let many = set.scenario.calls.len() > MOST_CALLS;
         match round {
             Round::Burst(_) => vec![Schedule::Burst],
-            Round::Jitter => (1..=JITTERS).map(|seed| Schedule::Jitter { seed }).collect(),
+            Round::Jitter => (1..=JITTERS)
+                .map(|seed| Schedule::Jitter { seed })
+                .collect(),
             // Eight calls are for limits: there is nothing to hold.
             Round::Hold(..) | Round::Deep if many => Vec::new(),
             Round::Hold(place, _) => (0..set.scenario.calls.len())
@@ -285,54 +385,17 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn proof(&self, work: &Work<'_>, schedule: &Schedule, violation: &crate::oracles::Violation, outcome: &Outcome, replays: Replays) -> Proof {
-        let (scenario, assignment, runs) = match &work.set {
-            Some(set) => (set.scenario.clone(), set.assignment.clone(), set.runs.as_slice()),
-            None => (work.candidate.scenario.clone(), Assignment::one(2), [].as_slice()),
-        };
-        let tools = work.candidate.tools();
-        let id = format!("{}-{}", tools.join("-"), work.scope.as_str());
-        let count = self.proofs.iter().filter(|proof| proof.id.starts_with(&id)).count();
-        let id = if count == 0 { id } else { format!("{id}-{}", count + 1) };
-        Proof {
-            id,
-            kind: violation.kind,
-            tools,
-            scope: work.scope.as_str().to_owned(),
-            strategy: schedule.name().to_owned(),
-            template: work.candidate.template.as_str().to_owned(),
-            timeline: timeline::timeline(&scenario, &assignment, schedule, outcome, violation),
-            recipe: Recipe {
-                schema: REPLAY_SCHEMA.to_owned(),
-                target: self.command.clone(),
-                scenario,
-                assignment,
-                schedule: schedule.clone(),
-                class: violation.class,
-                headline: violation.headline.clone(),
-            },
-            held: outcome.held.as_ref().map(timeline::told),
-            replays,
-            replies: outcome.replies.clone(),
-            serial: runs
-                .iter()
-                .map(|run| SerialAnswers {
-                    order: run.order.clone(),
-                    replies: run.outcome.replies.clone(),
-                })
-                .collect(),
-            nearest: violation.nearest.clone(),
-            differences: violation
-                .differences
-                .iter()
-                .map(|difference| Changed {
-                    place: difference.path.clone(),
-                    serial: difference.expected.clone(),
-                    found: difference.found.clone(),
-                })
-                .collect(),
-            seconds: self.lab.budget.elapsed().as_secs_f64(),
+    /// Two proofs of one search have different names.
+    fn named(&self, mut proof: Proof) -> Proof {
+        let count = self
+            .proofs
+            .iter()
+            .filter(|other| other.id.starts_with(&proof.id))
+            .count();
+        if count > 0 {
+            proof.id = format!("{}-{}", proof.id, count + 1);
         }
+        proof
     }
 }
 
@@ -353,16 +416,6 @@ impl Round {
     }
 }
 
-/// Every call succeeds in some order: else it shows nothing.
-fn works(set: &SerialSet) -> bool {
-    let count = set.scenario.calls.len();
-    let succeeds = |call: usize| set.runs.iter().any(|run| run.outcome.replies.get(call).is_some_and(|reply| reply.is_ok()));
-    if count > MOST_CALLS {
-        return succeeds(0);
-    }
-    (0..count).all(succeeds)
-}
-
 /// How often a call can be held, as seen when it ran first.
 fn points(set: &SerialSet, call: usize, place: Place) -> u32 {
     let source = match place {
@@ -375,7 +428,9 @@ fn points(set: &SerialSet, call: usize, place: Place) -> u32 {
             .events
             .iter()
             .zip(&run.outcome.owners)
-            .filter(|(event, owner)| **owner == Some(call) && event.class.is_point() && event.source == source)
+            .filter(|(event, owner)| {
+                **owner == Some(call) && event.class.is_point() && event.source == source
+            })
             .count()
     });
     u32::try_from(count).unwrap_or(u32::MAX)

@@ -97,6 +97,36 @@ impl Command {
         self
     }
 
+    /// Places that the server must see though others of their kind are hidden.
+    pub fn readable(&self) -> Vec<PathBuf> {
+        let mut all = Vec::new();
+        let parts = self.argv.iter().map(PathBuf::from).chain(self.cwd.clone());
+        for path in parts {
+            if path.is_absolute() && path.exists() {
+                // A virtual environment's program needs the folders beside its own.
+                let program = path.parent().filter(|folder| folder.ends_with("bin"));
+                all.extend(program.and_then(Path::parent).map(Path::to_owned));
+                // What a program imports may lie in any folder above it.
+                let above = path
+                    .ancestors()
+                    .skip(1)
+                    .map(|folder| folder.join("node_modules"));
+                all.extend(above.filter(|folder| folder.is_dir()));
+                all.push(path);
+            }
+        }
+        all.sort();
+        all.dedup();
+        // What lies in another, or in a package, comes with it.
+        let outer = all.clone();
+        all.retain(|path| {
+            let inside = |folder: &PathBuf| path != folder && path.starts_with(folder);
+            !outer.iter().any(inside)
+                && !self.packages.iter().any(|folder| path.starts_with(folder))
+        });
+        all
+    }
+
     /// For a sandbox whose workspace is there.
     pub fn argv_in(&self, workspace: &str) -> Vec<OsString> {
         self.argv
@@ -119,7 +149,13 @@ fn package_of(path: &Path) -> Option<PathBuf> {
         return None;
     }
     let parent = path.parent()?;
-    let manifests = ["package.json", "pyproject.toml", "requirements.txt", "go.mod", "Cargo.toml"];
+    let manifests = [
+        "package.json",
+        "pyproject.toml",
+        "requirements.txt",
+        "go.mod",
+        "Cargo.toml",
+    ];
     parent
         .ancestors()
         .take(6)

@@ -12,29 +12,48 @@ use crate::scenario::{Assignment, Scenario, Schedule, letter};
 const MOST_STEPS: usize = 14;
 
 /// Two columns: what each call did to the state, and what it was answered.
-pub fn timeline(scenario: &Scenario, assignment: &Assignment, schedule: &Schedule, outcome: &Outcome, violation: &Violation) -> Interleaving {
+pub fn timeline(
+    scenario: &Scenario,
+    assignment: &Assignment,
+    schedule: &Schedule,
+    outcome: &Outcome,
+    violation: &Violation,
+) -> Interleaving {
     let mut steps = Vec::new();
     let held = match schedule {
         Schedule::Hold { call, .. } => Some(*call),
         _ => None,
     };
     let order: Vec<usize> = match held {
-        Some(first) => std::iter::once(first).chain((0..scenario.calls.len()).filter(|call| *call != first)).collect(),
+        Some(first) => std::iter::once(first)
+            .chain((0..scenario.calls.len()).filter(|call| *call != first))
+            .collect(),
         None => (0..scenario.calls.len()).collect(),
     };
     let crossing = assignment.processes() > 1;
     let known = outcome.owners.iter().any(Option::is_some);
     let begin = |call: usize, steps: &mut Interleaving| {
         let place = if crossing {
-            format!(" (process {})", assignment.0.get(call).copied().unwrap_or(0) + 1)
+            format!(
+                " (process {})",
+                assignment.0.get(call).copied().unwrap_or(0) + 1
+            )
         } else {
             String::new()
         };
-        steps.push(step(call, Action::Open, format!("{}{place}", shown(&scenario.calls[call]))));
+        steps.push(step(
+            call,
+            Action::Open,
+            format!("{}{place}", shown(&scenario.calls[call])),
+        ));
     };
     let answer = |call: usize, steps: &mut Interleaving| {
         if let Some(reply) = outcome.replies.get(call) {
-            steps.push(step(call, Action::Close, format!("answers: {}", short(&reply.shown(), 90))));
+            steps.push(step(
+                call,
+                Action::Close,
+                format!("answers: {}", short(&reply.shown(), 90)),
+            ));
         }
     };
     let relevant: Vec<(usize, &Event)> = outcome
@@ -47,16 +66,32 @@ pub fn timeline(scenario: &Scenario, assignment: &Assignment, schedule: &Schedul
         let other = 1 - first;
         begin(first, &mut steps);
         let at = outcome.held.as_ref().map(|event| event.index);
-        let before: Vec<&Event> = relevant.iter().filter(|(call, event)| *call == first && at.is_none_or(|at| event.index < at)).map(|(_, event)| *event).collect();
+        let before: Vec<&Event> = relevant
+            .iter()
+            .filter(|(call, event)| *call == first && at.is_none_or(|at| event.index < at))
+            .map(|(_, event)| *event)
+            .collect();
         push_events(first, &before, &mut steps);
         if let Some(event) = &outcome.held {
-            steps.push(step(first, Action::Yield, format!("held before {}", told(event))));
+            steps.push(step(
+                first,
+                Action::Yield,
+                format!("held before {}", told(event)),
+            ));
         }
         begin(other, &mut steps);
-        let middle: Vec<&Event> = relevant.iter().filter(|(call, _)| *call == other).map(|(_, event)| *event).collect();
+        let middle: Vec<&Event> = relevant
+            .iter()
+            .filter(|(call, _)| *call == other)
+            .map(|(_, event)| *event)
+            .collect();
         push_events(other, &middle, &mut steps);
         answer(other, &mut steps);
-        let after: Vec<&Event> = relevant.iter().filter(|(call, event)| *call == first && at.is_some_and(|at| event.index >= at)).map(|(_, event)| *event).collect();
+        let after: Vec<&Event> = relevant
+            .iter()
+            .filter(|(call, event)| *call == first && at.is_some_and(|at| event.index >= at))
+            .map(|(_, event)| *event)
+            .collect();
         push_events(first, &after, &mut steps);
         answer(first, &mut steps);
     } else {

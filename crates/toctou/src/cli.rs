@@ -1,6 +1,7 @@
 //! The command line: what can be typed. What it means is in [`crate::commands`].
 
 mod guard;
+mod prove;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,8 @@ use guard::GUARD_EXAMPLES;
 pub(crate) use guard::{
     GuardAction, GuardArgs, GuardCheckArgs, GuardInitArgs, GuardRunArgs, LogLevel, TargetArgs,
 };
+use prove::PROVE_EXAMPLES;
+pub(crate) use prove::{IsolateChoice, ProcessChoice, ProveArgs, StrategyChoice};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().effects(Effects::BOLD))
@@ -77,6 +80,9 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Keep a list of known findings, so that only new ones count
     Baseline(BaselineArgs),
+    /// Run a server and drive its calls into each other, to show that a race is real
+    #[command(after_long_help = PROVE_EXAMPLES)]
+    Prove(Box<ProveArgs>),
     /// Stand in front of a server and close its windows while it runs
     #[command(after_long_help = GUARD_EXAMPLES)]
     Guard(Box<GuardArgs>),

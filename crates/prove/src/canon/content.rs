@@ -43,7 +43,9 @@ impl Content {
         let lines = text
             .lines()
             .map(|line| {
-                let json = line.starts_with(['{', '[']).then(|| serde_json::from_str(line));
+                let json = line
+                    .starts_with(['{', '['])
+                    .then(|| serde_json::from_str(line));
                 match json {
                     Some(Ok(value)) => value,
                     _ => Value::String(line.to_owned()),
@@ -87,7 +89,9 @@ pub struct Beside<'a> {
 
 /// SQLite's own files beside a database: part of it, or of no account.
 pub fn belongs_to_database(name: &str) -> bool {
-    ["-wal", "-shm", "-journal"].iter().any(|end| name.ends_with(end))
+    ["-wal", "-shm", "-journal"]
+        .iter()
+        .any(|end| name.ends_with(end))
 }
 
 /// All rows of all tables. Nothing if it cannot be read.
@@ -126,7 +130,7 @@ fn tables(bytes: &[u8], wal: Option<&[u8]>) -> Option<Value> {
         }
         let quoted = name.replace('"', "\"\"");
         let mut select = db.prepare(&format!("SELECT * FROM \"{quoted}\"")).ok()?;
-        let columns: Vec<String> = select.column_names().iter().map(|name| (*name).to_owned()).collect();
+        let columns: Vec<String> = select.column_names().map(str::to_owned).collect();
         let mut rows = select.query([]).ok()?;
         let mut list = Vec::new();
         while let Some(row) = rows.next().ok()? {
@@ -149,7 +153,10 @@ fn cell(value: ValueRef<'_>) -> Value {
         ValueRef::Text(text) => Value::String(String::from_utf8_lossy(text).into_owned()),
         ValueRef::Blob(bytes) => {
             let digest = Sha256::digest(bytes);
-            let short: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+            let short: String = digest[..8]
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
             Value::String(format!("blob {short}"))
         }
     }
@@ -170,8 +177,17 @@ mod tests {
         .expect("sql");
         let bytes = std::fs::read(&path).expect("read");
         let wal = std::fs::read(folder.path().join("a.db-wal")).expect("read");
-        let content = Content::of(&bytes, &Beside { wal: Some(&wal), lines: false });
-        assert_eq!(content, Content::Tables(json!({"t": [{"id": 1, "n": "x"}]})));
+        let content = Content::of(
+            &bytes,
+            &Beside {
+                wal: Some(&wal),
+                lines: false,
+            },
+        );
+        assert_eq!(
+            content,
+            Content::Tables(json!({"t": [{"id": 1, "n": "x"}]}))
+        );
     }
 
     #[test]

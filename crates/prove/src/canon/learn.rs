@@ -84,14 +84,11 @@ fn mask(left: &Node, right: &Node, path: &str, masks: &mut Masks) -> Result<(), 
             .try_for_each(|(a, b)| mask(a, b, &format!("{path}/*"), masks)),
         (Node::Map(a), Node::Map(b)) if a.len() == b.len() => {
             if a.iter().zip(b).all(|((a, _), (b, _))| a == b) {
-                return a
-                    .iter()
-                    .zip(b)
-                    .try_for_each(|((key, a), (_, b))| {
-                        // Paths have ids without their numbers, as `arrange` makes them.
-                        let key = plain_key(key);
-                        mask(a, b, &format!("{path}/{key}"), masks)
-                    });
+                return a.iter().zip(b).try_for_each(|((key, a), (_, b))| {
+                    // Paths have ids without their numbers, as `arrange` makes them.
+                    let key = plain_key(key);
+                    mask(a, b, &format!("{path}/{key}"), masks)
+                });
             }
             if !masks.keys.insert(path.to_owned()) {
                 return Err(unsteady());
@@ -150,9 +147,16 @@ mod tests {
     #[test]
     fn what_both_runs_say_is_no_made_up_id() {
         let mut masks = Masks::new();
-        let (a, b) = (json!({"hash": "abc12345", "id": "q1w2e3"}), json!({"hash": "abc12345", "id": "r4t5y6"}));
+        let (a, b) = (
+            json!({"hash": "abc12345", "id": "q1w2e3"}),
+            json!({"hash": "abc12345", "id": "r4t5y6"}),
+        );
         learn(&[&a], &[&b], &mut masks).expect("ids are renamed");
         assert!(masks.leaves.is_empty());
-        assert!(!alike(&a, &json!({"hash": "abc99999", "id": "q1w2e3"}), &masks));
+        assert!(!alike(
+            &a,
+            &json!({"hash": "abc99999", "id": "q1w2e3"}),
+            &masks
+        ));
     }
 }

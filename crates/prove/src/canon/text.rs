@@ -153,7 +153,11 @@ impl<'a> Iterator for Pieces<'a> {
             let digits = fraction
                 .find(|c: char| !c.is_ascii_alphanumeric())
                 .unwrap_or(fraction.len());
-            if fraction.bytes().next().is_some_and(|byte| byte.is_ascii_digit()) {
+            if fraction
+                .bytes()
+                .next()
+                .is_some_and(|byte| byte.is_ascii_digit())
+            {
                 end += 1 + digits;
             }
         }
@@ -214,14 +218,27 @@ fn shape(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
 }
 
 fn is_number(word: &str) -> bool {
-    word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
-        && word.bytes().next().is_some_and(|byte| byte.is_ascii_digit())
+    word.bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.')
+        && word
+            .bytes()
+            .next()
+            .is_some_and(|byte| byte.is_ascii_digit())
 }
 
 fn is_unit(word: &str) -> bool {
     matches!(
         word,
-        "ms" | "s" | "sec" | "secs" | "second" | "seconds" | "millisecond" | "milliseconds" | "us" | "µs" | "ns"
+        "ms" | "s"
+            | "sec"
+            | "secs"
+            | "second"
+            | "seconds"
+            | "millisecond"
+            | "milliseconds"
+            | "us"
+            | "µs"
+            | "ns"
     )
 }
 

@@ -45,7 +45,11 @@ pub fn connect(pipes: Pipes) -> io::Result<(Box<dyn Transport>, Receiver<Incomin
         .name("to server".to_owned())
         .spawn(move || {
             for bytes in to_write {
-                if stdin.write_all(&bytes).and_then(|()| stdin.flush()).is_err() {
+                if stdin
+                    .write_all(&bytes)
+                    .and_then(|()| stdin.flush())
+                    .is_err()
+                {
                     return;
                 }
             }

@@ -13,7 +13,12 @@ pub fn judge(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
         return None;
     };
     let list = only.path.ends_with('*');
-    list.then(|| (Kind::Duplicate, format!("{} stands there once too often", short(found))))
+    list.then(|| {
+        (
+            Kind::Duplicate,
+            format!("{} stands there once too often", short(found)),
+        )
+    })
 }
 
 fn short(text: &str) -> String {

@@ -7,6 +7,14 @@ pub fn judge(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
     if evidence.class != Class::Hang {
         return None;
     }
-    let calls: Vec<String> = evidence.outcome.silent.iter().map(|call| letter(*call)).collect();
-    Some((Kind::Hang, format!("call {} is never answered", calls.join(", "))))
+    let calls: Vec<String> = evidence
+        .outcome
+        .silent
+        .iter()
+        .map(|call| letter(*call))
+        .collect();
+    Some((
+        Kind::Hang,
+        format!("call {} is never answered", calls.join(", ")),
+    ))
 }

@@ -8,14 +8,27 @@ pub fn judge(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
     if !same_tool(evidence.scenario) {
         return None;
     }
-    let count = |outcome: &crate::outcome::Outcome| outcome.replies.iter().filter(|reply| reply.is_ok()).count();
-    let most = evidence.serial.iter().map(|run| count(&run.outcome)).max()?;
+    let count = |outcome: &crate::outcome::Outcome| {
+        outcome.replies.iter().filter(|reply| reply.is_ok()).count()
+    };
+    let most = evidence
+        .serial
+        .iter()
+        .map(|run| count(&run.outcome))
+        .max()?;
     let now = count(evidence.outcome);
     let tool = &evidence.scenario.calls.first()?.tool;
     // None at all in serial order says nothing about a limit.
     (now > most && most > 0).then(|| {
-        let kind = if most == 1 { Kind::Duplicate } else { Kind::LimitExceeded };
-        (kind, format!("{now} calls of `{tool}` succeed, in any serial order {most}"))
+        let kind = if most == 1 {
+            Kind::Duplicate
+        } else {
+            Kind::LimitExceeded
+        };
+        (
+            kind,
+            format!("{now} calls of `{tool}` succeed, in any serial order {most}"),
+        )
     })
 }
 

@@ -18,7 +18,11 @@ pub fn judge(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
     }
     // Whose words are among what is missing?
     for (index, call) in evidence.scenario.calls.iter().enumerate() {
-        let ok = evidence.outcome.replies.get(index).is_some_and(|reply| reply.is_ok());
+        let ok = evidence
+            .outcome
+            .replies
+            .get(index)
+            .is_some_and(|reply| reply.is_ok());
         if !ok {
             continue;
         }
@@ -37,7 +41,10 @@ pub fn judge(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
             .filter(|word| !others.iter().any(|other| other.contains(word.as_str())))
             .find(|word| missing.iter().any(|text| text.contains(word.as_str())));
         if let Some(word) = own {
-            let text = format!("call {} was acknowledged, and `{word}` is lost", letter(index));
+            let text = format!(
+                "call {} was acknowledged, and `{word}` is lost",
+                letter(index)
+            );
             return Some((Kind::LostWrite, text));
         }
     }

@@ -1,5 +1,9 @@
 //! The serial orders of some calls, and whether one of them explains an outcome.
 
+use std::time::Duration;
+
+use serde_json::Value;
+
 use crate::call::is_refusal;
 use crate::canon::{self, Lists, Masks, Node, Unsteady, canonical, differences};
 use crate::lab::{Experiment, Lab, RunError};
@@ -50,7 +54,10 @@ impl SerialSet {
     ) -> Result<Self, RunError> {
         let count = scenario.calls.len();
         let (orders, lists) = if count <= MOST_CALLS {
-            (orders(count), Lists::Ordered)
+            (
+                distinct(orders(count), scenario, assignment),
+                Lists::Ordered,
+            )
         } else {
             let forward: Vec<usize> = (0..count).collect();
             let backward = forward.iter().rev().copied().collect();
@@ -72,6 +79,31 @@ impl SerialSet {
         Ok(set)
     }
 
+    /// The longest that a call took.
+    pub fn latency(&self) -> Duration {
+        let all = self
+            .runs
+            .iter()
+            .flat_map(|run| run.outcome.latencies.iter().flatten());
+        all.max().copied().unwrap_or_default()
+    }
+
+    /// Every call succeeds in some order: else it shows nothing.
+    pub fn works(&self) -> bool {
+        let succeeds = |call: usize| {
+            let alike = twins(&self.scenario, &self.assignment, call);
+            self.runs.iter().any(|run| {
+                alike.iter().any(|twin| {
+                    run.outcome
+                        .replies
+                        .get(*twin)
+                        .is_some_and(|reply| reply.is_ok())
+                })
+            })
+        };
+        (0..self.scenario.calls.len()).all(succeeds)
+    }
+
     /// Whether a server that is started afterwards is asked too.
     pub fn fresh(&self) -> bool {
         self.fresh
@@ -81,9 +113,12 @@ impl SerialSet {
         lab.run(&Experiment {
             scenario: &self.scenario,
             assignment: &self.assignment,
-            schedule: &Schedule::Serial { order: order.to_vec() },
+            schedule: &Schedule::Serial {
+                order: order.to_vec(),
+            },
             alone: false,
             fresh: self.fresh,
+            expected: Duration::ZERO,
         })
     }
 
@@ -94,7 +129,7 @@ impl SerialSet {
                 let order = self.runs[index].order.clone();
                 let again = self.again(lab, &order)?;
                 let run = &self.runs[index];
-                let (a, b) = (parts(&run.outcome, lab, &self.scenario, &self.masks), parts(&again, lab, &self.scenario, &self.masks));
+                let (a, b) = (self.parts(lab, &run.outcome), self.parts(lab, &again));
                 let learned = canon::learn(&[&a[0], &a[1]], &[&b[0], &b[1]], &mut self.masks);
                 if let Err(unsteady) = learned {
                     return Ok(Err(unsteady));
@@ -103,7 +138,11 @@ impl SerialSet {
         }
         if self.lists == Lists::Unordered {
             // Only what does not depend on the order may be judged without it.
-            let forms: Vec<Vec<Node>> = self.runs.iter().map(|run| self.form(lab, &run.outcome)).collect();
+            let forms: Vec<Vec<Node>> = self
+                .runs
+                .iter()
+                .map(|run| self.form(lab, &run.outcome))
+                .collect();
             if forms.windows(2).any(|pair| pair[0] != pair[1]) {
                 return Ok(Err(Unsteady {
                     place: "the order of the calls decides what is left".to_owned(),
@@ -113,19 +152,50 @@ impl SerialSet {
         Ok(Ok(()))
     }
 
+    /// State and responses. Answers of identical calls may be exchanged.
+    fn parts(&self, lab: &Lab, outcome: &Outcome) -> [Value; 2] {
+        let (scenario, assignment) = (&self.scenario, &self.assignment);
+        let mut replies: Vec<Value> = outcome.replies.iter().map(|reply| reply.value()).collect();
+        for (index, call) in scenario.calls.iter().enumerate() {
+            if scenario.calls[..index].contains(call) {
+                continue;
+            }
+            let same: Vec<usize> = twins(scenario, assignment, index)
+                .into_iter()
+                .filter(|at| *at < replies.len())
+                .collect();
+            if same.len() < 2 {
+                continue;
+            }
+            let mut values: Vec<Value> = same.iter().map(|at| replies[*at].clone()).collect();
+            values.sort_by_cached_key(|value| {
+                canonical(&[value], &self.masks, Lists::Ordered)[0].to_string()
+            });
+            for (at, value) in same.into_iter().zip(values) {
+                replies[at] = value;
+            }
+        }
+        [outcome.state(&lab.logs), Value::Array(replies)]
+    }
+
     fn form(&self, lab: &Lab, outcome: &Outcome) -> Vec<Node> {
-        let [state, responses] = parts(outcome, lab, &self.scenario, &self.masks);
+        let [state, responses] = self.parts(lab, outcome);
         canonical(&[&state, &responses], &self.masks, self.lists)
     }
 
     /// Whether a serial order explains `outcome`.
     pub fn explain(&mut self, lab: &Lab, outcome: &Outcome) -> Result<Verdict, RunError> {
         let form = self.form(lab, outcome);
-        let serial: Vec<Vec<Node>> = self.runs.iter().map(|run| self.form(lab, &run.outcome)).collect();
+        let serial: Vec<Vec<Node>> = self
+            .runs
+            .iter()
+            .map(|run| self.form(lab, &run.outcome))
+            .collect();
         if let Some(at) = serial.iter().position(|other| *other == form) {
             return Ok(Verdict::Serial(self.runs[at].order.clone()));
         }
-        let never = |test: &dyn Fn(&Outcome) -> bool| !self.runs.iter().any(|run| test(&run.outcome));
+        let never =
+            |test: &dyn Fn(&Outcome) -> bool| !self.runs.iter().any(|run| test(&run.outcome));
         let class = if outcome.crash.is_some() {
             if !never(&|other| other.crash.is_some()) {
                 return Ok(Verdict::Refused);
@@ -139,11 +209,22 @@ impl SerialSet {
         } else {
             let failed: Vec<usize> = (0..outcome.replies.len())
                 .filter(|call| {
+                    // Of identical calls, any may be the one that fails.
+                    let alike = twins(&self.scenario, &self.assignment, *call);
                     outcome.replies[*call].is_error()
-                        && never(&|other| other.replies.get(*call).is_some_and(|reply| reply.is_error()))
+                        && never(&|other| {
+                            alike.iter().any(|twin| {
+                                other
+                                    .replies
+                                    .get(*twin)
+                                    .is_some_and(|reply| reply.is_error())
+                            })
+                        })
                 })
                 .collect();
-            let refused = failed.iter().all(|call| is_refusal(&outcome.replies[*call]));
+            let refused = failed
+                .iter()
+                .all(|call| is_refusal(&outcome.replies[*call]));
             if !failed.is_empty() && self.rest_is_serial(lab, outcome, &failed)? {
                 if refused {
                     return Ok(Verdict::Refused);
@@ -155,10 +236,18 @@ impl SerialSet {
                 Class::State
             }
         };
-        Ok(Verdict::Violation(Box::new(self.violation(outcome, class, &form, &serial))))
+        Ok(Verdict::Violation(Box::new(
+            self.violation(outcome, class, &form, &serial),
+        )))
     }
 
-    fn violation(&self, outcome: &Outcome, class: Class, form: &[Node], serial: &[Vec<Node>]) -> Violation {
+    fn violation(
+        &self,
+        outcome: &Outcome,
+        class: Class,
+        form: &[Node],
+        serial: &[Vec<Node>],
+    ) -> Violation {
         // Where the state matches, the answers are what differs.
         let part = usize::from(class == Class::Response || class == Class::SpuriousError);
         let mut nearest: Option<(usize, Vec<canon::Difference>)> = None;
@@ -167,7 +256,10 @@ impl SerialSet {
                 continue;
             }
             let found = differences(&other[part], &form[part]);
-            if nearest.as_ref().is_none_or(|(_, best)| found.len() < best.len()) {
+            if nearest
+                .as_ref()
+                .is_none_or(|(_, best)| found.len() < best.len())
+            {
                 nearest = Some((index, found));
             }
         }
@@ -183,40 +275,61 @@ impl SerialSet {
             class,
             kind,
             headline,
-            nearest: self.runs.get(index).map(|run| run.order.clone()).unwrap_or_default(),
+            nearest: self
+                .runs
+                .get(index)
+                .map(|run| run.order.clone())
+                .unwrap_or_default(),
             differences: found,
         }
     }
 
     /// Whether what is left is what the other calls leave, had the failed ones never come.
-    fn rest_is_serial(&mut self, lab: &Lab, outcome: &Outcome, failed: &[usize]) -> Result<bool, RunError> {
-        let kept: Vec<usize> = (0..self.scenario.calls.len()).filter(|call| !failed.contains(call)).collect();
+    fn rest_is_serial(
+        &mut self,
+        lab: &Lab,
+        outcome: &Outcome,
+        failed: &[usize],
+    ) -> Result<bool, RunError> {
+        let kept: Vec<usize> = (0..self.scenario.calls.len())
+            .filter(|call| !failed.contains(call))
+            .collect();
         if kept.len() > MOST_CALLS {
             return Ok(false);
         }
         if !self.without.iter().any(|(calls, _)| *calls == kept) {
             let scenario = Scenario {
-                calls: kept.iter().map(|call| self.scenario.calls[*call].clone()).collect(),
+                calls: kept
+                    .iter()
+                    .map(|call| self.scenario.calls[*call].clone())
+                    .collect(),
                 ..self.scenario.clone()
             };
             // A process that is left without a call is still there to be asked.
-            let mut assignment = Assignment(kept.iter().map(|call| self.assignment.0[*call]).collect());
+            let mut assignment =
+                Assignment(kept.iter().map(|call| self.assignment.0[*call]).collect());
             assignment.0.push(self.assignment.processes() - 1);
             let mut runs = Vec::new();
             for order in orders(kept.len()) {
                 let outcome = lab.run(&Experiment {
                     scenario: &scenario,
                     assignment: &assignment,
-                    schedule: &Schedule::Serial { order: order.clone() },
+                    schedule: &Schedule::Serial {
+                        order: order.clone(),
+                    },
                     alone: false,
                     fresh: self.fresh,
+                    expected: Duration::ZERO,
                 })?;
                 runs.push(SerialRun { order, outcome });
             }
             self.without.push((kept.clone(), runs));
         }
         let state = outcome.state(&lab.logs);
-        let replies: serde_json::Value = kept.iter().map(|call| outcome.replies[*call].value()).collect();
+        let replies: Value = kept
+            .iter()
+            .map(|call| outcome.replies[*call].value())
+            .collect();
         let form = canonical(&[&state, &replies], &self.masks, self.lists);
         let runs = self.without.iter().find(|(calls, _)| *calls == kept);
         Ok(runs.is_some_and(|(_, runs)| {
@@ -228,25 +341,35 @@ impl SerialSet {
     }
 }
 
-/// State and responses. Answers of identical calls may be exchanged.
-fn parts(outcome: &Outcome, lab: &Lab, scenario: &Scenario, masks: &Masks) -> [serde_json::Value; 2] {
-    let mut replies: Vec<serde_json::Value> = outcome.replies.iter().map(|reply| reply.value()).collect();
-    if scenario.calls.len() > MOST_CALLS {
-        for (index, call) in scenario.calls.iter().enumerate() {
-            if scenario.calls[..index].contains(call) {
-                continue;
+/// Calls that are the same as this one and go to the same process, itself among them.
+fn twins(scenario: &Scenario, assignment: &Assignment, call: usize) -> Vec<usize> {
+    let calls = &scenario.calls;
+    (0..calls.len())
+        .filter(|other| {
+            calls[*other] == calls[call] && assignment.0.get(*other) == assignment.0.get(call)
+        })
+        .collect()
+}
+
+/// Orders that differ by more than an exchange of identical calls.
+fn distinct(all: Vec<Vec<usize>>, scenario: &Scenario, assignment: &Assignment) -> Vec<Vec<usize>> {
+    let alike = |order: &[usize]| -> Vec<usize> {
+        order
+            .iter()
+            .map(|call| twins(scenario, assignment, *call)[0])
+            .collect()
+    };
+    let mut seen: Vec<Vec<usize>> = Vec::new();
+    all.into_iter()
+        .filter(|order| {
+            let form = alike(order);
+            let new = !seen.contains(&form);
+            if new {
+                seen.push(form);
             }
-            let same: Vec<usize> = (index..scenario.calls.len())
-                .filter(|other| scenario.calls[*other] == *call && *other < replies.len())
-                .collect();
-            let mut values: Vec<serde_json::Value> = same.iter().map(|at| replies[*at].clone()).collect();
-            values.sort_by_cached_key(|value| canonical(&[value], masks, Lists::Ordered)[0].to_string());
-            for (at, value) in same.into_iter().zip(values) {
-                replies[at] = value;
-            }
-        }
-    }
-    [outcome.state(&lab.logs), serde_json::Value::Array(replies)]
+            new
+        })
+        .collect()
 }
 
 /// All orders of so many calls.
@@ -256,11 +379,14 @@ pub fn orders(count: usize) -> Vec<Vec<usize>> {
         all = all
             .into_iter()
             .flat_map(|order: Vec<usize>| {
-                (0..count).filter(|call| !order.contains(call)).map(|call| {
-                    let mut longer = order.clone();
-                    longer.push(call);
-                    longer
-                }).collect::<Vec<_>>()
+                (0..count)
+                    .filter(|call| !order.contains(call))
+                    .map(|call| {
+                        let mut longer = order.clone();
+                        longer.push(call);
+                        longer
+                    })
+                    .collect::<Vec<_>>()
             })
             .collect();
     }

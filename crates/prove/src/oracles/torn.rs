@@ -10,10 +10,13 @@ pub fn judge(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
         if content.format().is_some() {
             continue;
         }
-        let mut formats = evidence
-            .serial
-            .iter()
-            .map(|run| run.outcome.files.all.get(path).and_then(|content| content.format()));
+        let mut formats = evidence.serial.iter().map(|run| {
+            run.outcome
+                .files
+                .all
+                .get(path)
+                .and_then(|content| content.format())
+        });
         let format = formats.next().flatten();
         if let Some(format) = format
             && formats.all(|other| other.is_some())

@@ -17,10 +17,22 @@ pub fn candidates(survey: &Survey, wanted: &[Vec<String>]) -> Vec<Candidate> {
     for known in &mutators {
         let tool = &known.tool;
         if has_key(&tool.schema) {
-            all.push(pair(survey, Template::DistinctKeys, survey.call(known, 0, 0), survey.call(known, 1, 1), known));
+            all.push(pair(
+                survey,
+                Template::DistinctKeys,
+                survey.call(known, 0, 0),
+                survey.call(known, 1, 1),
+                known,
+            ));
         }
         if has_payload(&tool.schema) {
-            all.push(pair(survey, Template::SameKey, survey.call(known, 0, 0), survey.call(known, 0, 1), known));
+            all.push(pair(
+                survey,
+                Template::SameKey,
+                survey.call(known, 0, 0),
+                survey.call(known, 0, 1),
+                known,
+            ));
         }
         let destination = |key: usize| {
             survey.filled(known, |fill| {
@@ -29,9 +41,21 @@ pub fn candidates(survey: &Survey, wanted: &[Vec<String>]) -> Vec<Candidate> {
             })
         };
         if destination(0) != survey.call(known, 0, 0) {
-            all.push(pair(survey, Template::SameDestination, destination(0), destination(1), known));
+            all.push(pair(
+                survey,
+                Template::SameDestination,
+                destination(0),
+                destination(1),
+                known,
+            ));
         }
-        all.push(pair(survey, Template::Twice, survey.call(known, 0, 0), survey.call(known, 0, 0), known));
+        all.push(pair(
+            survey,
+            Template::Twice,
+            survey.call(known, 0, 0),
+            survey.call(known, 0, 0),
+            known,
+        ));
         if has_number(&tool.schema) {
             for amount in survey.harvest_fresh.amounts() {
                 let call = survey.filled(known, |fill| fill.amount = Some(amount));
@@ -41,18 +65,40 @@ pub fn candidates(survey: &Survey, wanted: &[Vec<String>]) -> Vec<Candidate> {
     }
     for (index, a) in mutators.iter().enumerate() {
         for b in &mutators[index + 1..] {
-            all.push(pair(survey, Template::Tools, survey.call(a, 0, 0), survey.call(b, 0, 1), a));
+            all.push(pair(
+                survey,
+                Template::Tools,
+                survey.call(a, 0, 0),
+                survey.call(b, 0, 1),
+                a,
+            ));
         }
     }
     // Tools that read can change what is in memory: a cache, a connection.
     for a in &mutators {
-        for b in survey.tools.iter().filter(|known| known.works && known.is_reader() && known.tool.read_only.is_none()) {
-            all.push(pair(survey, Template::Tools, survey.call(a, 0, 0), survey.call(b, 0, 0), a));
+        for b in survey
+            .tools
+            .iter()
+            .filter(|known| known.works && known.is_reader() && known.tool.read_only.is_none())
+        {
+            all.push(pair(
+                survey,
+                Template::Tools,
+                survey.call(a, 0, 0),
+                survey.call(b, 0, 0),
+                a,
+            ));
         }
     }
     for known in &mutators {
         let calls = vec![survey.call(known, 0, 0); MANY];
-        let mut candidate = pair(survey, Template::Limit, calls[0].clone(), calls[0].clone(), known);
+        let mut candidate = pair(
+            survey,
+            Template::Limit,
+            calls[0].clone(),
+            calls[0].clone(),
+            known,
+        );
         candidate.scenario.calls = calls;
         all.push(candidate);
     }
@@ -73,7 +119,9 @@ pub fn candidates(survey: &Survey, wanted: &[Vec<String>]) -> Vec<Candidate> {
 
 fn rank(candidate: &Candidate, wanted: &[Vec<String>]) -> (usize, u8) {
     let tools = candidate.tools();
-    let asked = wanted.iter().position(|names| tools.iter().all(|tool| names.contains(tool)));
+    let asked = wanted
+        .iter()
+        .position(|names| tools.iter().all(|tool| names.contains(tool)));
     let likely = match candidate.template {
         Template::Given => 0,
         Template::DistinctKeys => 1,
@@ -92,9 +140,17 @@ fn pair(survey: &Survey, template: Template, a: Call, b: Call, known: &Known) ->
         calls: vec![a, b],
         observers: survey.observers.clone(),
     };
-    let both: Vec<Call> = survey.creators.iter().chain(&survey.seconds).cloned().collect();
+    let both: Vec<Call> = survey
+        .creators
+        .iter()
+        .chain(&survey.seconds)
+        .cloned()
+        .collect();
     // What creates is first tried on nothing, what changes on something.
-    let needs = scenario.calls.iter().any(|call| call.arguments.to_string().contains("${setup"));
+    let needs = scenario
+        .calls
+        .iter()
+        .any(|call| call.arguments.to_string().contains("${setup"));
     let creates = matches!(known.verb, Verb::Init | Verb::Create);
     let mut setups = match (needs, creates) {
         (true, _) => vec![both, survey.creators.clone()],

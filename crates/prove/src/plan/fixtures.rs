@@ -36,7 +36,10 @@ pub fn files() -> Vec<(PathBuf, Vec<u8>)> {
             (".csv", format!("name,count\n{word},1\n")),
             (".yaml", format!("name: {word}\n")),
         ] {
-            all.push((PathBuf::from(format!("{word}{ending}")), content.into_bytes()));
+            all.push((
+                PathBuf::from(format!("{word}{ending}")),
+                content.into_bytes(),
+            ));
         }
     }
     all

@@ -47,12 +47,18 @@ impl Harvest {
                     if key == "id" && !name.is_empty() {
                         self.know(name, value);
                     }
-                    let below = if value.is_array() || value.is_object() { key.as_str() } else { name };
+                    let below = if value.is_array() || value.is_object() {
+                        key.as_str()
+                    } else {
+                        name
+                    };
                     self.know(key, value);
                     self.walk_state(below, value, depth + 1);
                 }
             }
-            Value::Array(items) => items.iter().for_each(|item| self.walk_state(name, item, depth + 1)),
+            Value::Array(items) => items
+                .iter()
+                .for_each(|item| self.walk_state(name, item, depth + 1)),
             _ => {}
         }
     }
@@ -117,17 +123,26 @@ impl Harvest {
             let exact = found.iter().find(|found| found.name == wanted);
             let close = || {
                 // The id of what `create_note` made is a note's.
-                let about = bare.map_or_else(|| shares_word(tool, maker), |bare| normal(maker).contains(bare));
+                let about = bare.map_or_else(
+                    || shares_word(tool, maker),
+                    |bare| normal(maker).contains(bare),
+                );
                 found.iter().find(|found| about && found.name == "id")
             };
             fitting.extend(exact.or_else(close));
         }
         if fitting.is_empty() {
-            fitting.extend(self.answers.iter().filter_map(|(_, found)| found.iter().find(|found| found.name == "id")));
+            fitting.extend(
+                self.answers
+                    .iter()
+                    .filter_map(|(_, found)| found.iter().find(|found| found.name == "id")),
+            );
         }
         let known = || {
             let values = self.known.get(&wanted).or_else(|| self.known.get(bare?));
-            values.and_then(|values| values.get(which).or_else(|| values.first())).cloned()
+            values
+                .and_then(|values| values.get(which).or_else(|| values.first()))
+                .cloned()
         };
         match fitting.get(which).or_else(|| fitting.first()) {
             Some(found) => {
@@ -164,7 +179,14 @@ impl Harvest {
     }
 }
 
-fn walk_answer(name: &str, value: &Value, pointer: &mut String, step: usize, found: &mut Vec<Found>, depth: usize) {
+fn walk_answer(
+    name: &str,
+    value: &Value,
+    pointer: &mut String,
+    step: usize,
+    found: &mut Vec<Found>,
+    depth: usize,
+) {
     if depth > 8 || found.len() > MOST_FOUND {
         return;
     }
@@ -205,7 +227,10 @@ fn normal(name: &str) -> String {
 /// `delete_note` and `add_note` are about the same.
 fn shares_word(a: &str, b: &str) -> bool {
     let words = |name: &str| -> Vec<String> {
-        name.split(['_', '-', '.', '/']).skip(1).map(|word| word.trim_end_matches('s').to_owned()).collect()
+        name.split(['_', '-', '.', '/'])
+            .skip(1)
+            .map(|word| word.trim_end_matches('s').to_owned())
+            .collect()
     };
     let b = words(b);
     words(a).iter().any(|word| b.contains(word))
@@ -241,7 +266,10 @@ fn ids_in(text: &str) -> Vec<String> {
 /// Puts the answers of set-up calls where `value` refers to them.
 pub fn resolve(value: &Value, replies: &[Reply]) -> Value {
     match value {
-        Value::String(text) => match text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) {
+        Value::String(text) => match text
+            .strip_prefix("${")
+            .and_then(|rest| rest.strip_suffix('}'))
+        {
             Some(reference) => look_up(reference, replies).unwrap_or_else(|| value.clone()),
             None => value.clone(),
         },
@@ -289,7 +317,9 @@ mod tests {
         let call = Call::new("create_note", json!({}));
         let reply = Reply::Result(json!(r#"{"note": {"id": 7, "title": "alpha"}}"#));
         harvest.answer(&call, &reply);
-        let made = harvest.reference("update_note", "note_id", 0, true).expect("found");
+        let made = harvest
+            .reference("update_note", "note_id", 0, true)
+            .expect("found");
         assert_eq!(made, json!("${setup[0]/note/id|text}"));
         assert_eq!(resolve(&json!({"id": made}), &[reply]), json!({"id": "7"}));
     }
@@ -300,7 +330,9 @@ mod tests {
         let call = Call::new("add_task", json!({}));
         let reply = Reply::Result(json!("Created task with id 12."));
         harvest.answer(&call, &reply);
-        let made = harvest.reference("complete_task", "id", 0, true).expect("found");
+        let made = harvest
+            .reference("complete_task", "id", 0, true)
+            .expect("found");
         assert_eq!(resolve(&made, &[reply]), json!("12"));
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::fixtures;
 use super::harvest::{Harvest, resolve};
 use super::synth::{self, Fill};
 use crate::call::{Call, Reply};
@@ -35,6 +36,8 @@ pub struct Known {
     /// With the properties that may be left out.
     pub optional: bool,
     pub choice: usize,
+    /// The first key that is free for it.
+    pub base: usize,
     /// Whether files changed, as far as can be seen.
     pub changed: bool,
     pub reply: Reply,
@@ -59,13 +62,26 @@ pub struct Survey {
 const MOST_OBSERVERS: usize = 4;
 
 /// Tries every tool, those that create first.
-pub fn survey(lab: &Lab, cell: &mut Cell, tools: Vec<Tool>, examples: Vec<Call>) -> Result<Survey, RunError> {
+pub fn survey(
+    lab: &Lab,
+    cell: &mut Cell,
+    tools: Vec<Tool>,
+    examples: Vec<Call>,
+) -> Result<Survey, RunError> {
     let mut survey = Survey {
         examples,
         ..Survey::default()
     };
     if let Some(snapshot) = cell.snapshot() {
-        for content in Files::read(&snapshot).all.values() {
+        let ours = fixtures::files();
+        for (path, content) in &Files::read(&snapshot).all {
+            // What we put there ourselves says nothing about the server.
+            let own = path
+                .strip_prefix("workspace/")
+                .is_some_and(|path| ours.iter().any(|(name, _)| name.as_os_str() == path));
+            if own {
+                continue;
+            }
             if let Content::Tables(value) | Content::Json(value) = content {
                 survey.harvest.state(value);
             }
@@ -123,20 +139,27 @@ impl Probe<'_> {
             works: false,
             optional: false,
             choice: 0,
+            base: 0,
             changed: false,
             reply: Reply::Silence,
         };
-        for (optional, choice) in [(false, 0), (true, 0), (true, 1)] {
+        let mut tried: Vec<Call> = Vec::new();
+        for (optional, choice, base) in [(false, 0, 0), (false, 0, 2), (true, 0, 0), (true, 1, 0)] {
             known.optional = optional;
             known.choice = choice;
+            known.base = base;
             let call = self.survey.call(&known, 0, 0);
-            if optional && call == self.survey.call(&Known { optional: false, choice: 0, ..known.clone() }, 0, 0) {
+            if tried.contains(&call) {
                 continue;
             }
+            tried.push(call.clone());
             let before = self.files();
             let resolved = Call {
                 tool: call.tool.clone(),
-                arguments: in_workspace(&resolve(&call.arguments, &self.replies), self.cell.workspace()),
+                arguments: in_workspace(
+                    &resolve(&call.arguments, &self.replies),
+                    self.cell.workspace(),
+                ),
             };
             let Some(server) = self.cell.servers.first_mut() else {
                 break;
@@ -144,7 +167,10 @@ impl Probe<'_> {
             if server.client.ended() {
                 return Err(RunError::Gone);
             }
-            let reply = self.lab.ask(server, std::slice::from_ref(&resolved))?.remove(0);
+            let reply = self
+                .lab
+                .ask(server, std::slice::from_ref(&resolved))?
+                .remove(0);
             known.works = reply.is_ok();
             known.changed |= before != self.files();
             known.reply = reply;
@@ -155,18 +181,25 @@ impl Probe<'_> {
         if !known.works {
             known.optional = false;
             known.choice = 0;
+            known.base = 0;
         }
         Ok(known)
     }
 
     fn files(&self) -> Files {
         crate::schedules::settle(&self.cell.supervisor);
-        self.cell.snapshot().map(|snapshot| Files::read(&snapshot)).unwrap_or_default()
+        self.cell
+            .snapshot()
+            .map(|snapshot| Files::read(&snapshot))
+            .unwrap_or_default()
     }
 
     /// What created something is part of the set-up of others.
     fn keep(&mut self, known: Known) {
-        if known.works && matches!(known.verb, Verb::Init | Verb::Create) && known.tool.read_only != Some(true) {
+        if known.works
+            && matches!(known.verb, Verb::Init | Verb::Create)
+            && known.tool.read_only != Some(true)
+        {
             let call = self.survey.call(&known, 0, 0);
             self.survey.harvest.answer(&call, &known.reply);
             self.replies.push(known.reply.clone());
@@ -190,9 +223,14 @@ impl Survey {
         fill.optional = known.optional;
         fill.choice = known.choice;
         change(&mut fill);
+        fill.key += known.base;
         let mut arguments = synth::arguments(&known.tool.name, &known.tool.schema, &fill);
         // The user's own values, but for the keys that make calls differ.
-        if let Some(example) = self.examples.iter().find(|example| example.tool == known.tool.name) {
+        if let Some(example) = self
+            .examples
+            .iter()
+            .find(|example| example.tool == known.tool.name)
+        {
             arguments = merged(&example.arguments, &arguments, &known.tool.schema, fill.key);
         }
         Call::new(&known.tool.name, arguments)
@@ -202,7 +240,10 @@ impl Survey {
     fn second_things(&mut self) {
         for step in 0..self.creators.len() {
             let first = &self.creators[step];
-            let known = self.tools.iter().find(|known| known.tool.name == first.tool);
+            let known = self
+                .tools
+                .iter()
+                .find(|known| known.tool.name == first.tool);
             let second = known.map(|known| self.call(known, 1, 0));
             if let Some(second) = second
                 && second != *first
@@ -215,9 +256,15 @@ impl Survey {
 
     fn choose_observers(&mut self) {
         let mut chosen: Vec<Call> = Vec::new();
-        let mut readers: Vec<&Known> = self.tools.iter().filter(|known| known.works && known.is_reader()).collect();
+        let mut readers: Vec<&Known> = self
+            .tools
+            .iter()
+            .filter(|known| known.works && known.is_reader())
+            .collect();
         // Those without arguments see everything.
-        readers.sort_by_key(|known| synth::has_key(&known.tool.schema) || synth::has_payload(&known.tool.schema));
+        readers.sort_by_key(|known| {
+            synth::has_key(&known.tool.schema) || synth::has_payload(&known.tool.schema)
+        });
         for known in readers {
             for key in 0..2 {
                 let call = self.call(known, key, 0);
@@ -232,7 +279,9 @@ impl Survey {
     }
 
     pub fn mutators(&self) -> impl Iterator<Item = &Known> {
-        self.tools.iter().filter(|known| known.works && !known.is_reader())
+        self.tools
+            .iter()
+            .filter(|known| known.works && !known.is_reader())
     }
 }
 
@@ -257,7 +306,11 @@ fn merged(example: &Value, made: &Value, schema: &Value, key: usize) -> Value {
         return Value::Object(out);
     }
     for (name, value) in made {
-        let property = schema.get("properties").and_then(|all| all.get(name)).cloned().unwrap_or_else(|| json!({}));
+        let property = schema
+            .get("properties")
+            .and_then(|all| all.get(name))
+            .cloned()
+            .unwrap_or_else(|| json!({}));
         let varies = matches!(
             synth::role(name, &property),
             synth::Role::Key | synth::Role::Path | synth::Role::Payload
@@ -280,26 +333,42 @@ pub fn verb(tool: &Tool) -> Verb {
     }
     let words: BTreeSet<&str> = spaced.split(|c: char| !c.is_alphanumeric()).collect();
     let has = |list: &[&str]| list.iter().any(|word| words.contains(word));
-    if has(&["drain", "close", "shutdown", "stop", "end", "finish", "reset", "clear"]) {
+    if has(&[
+        "drain", "close", "shutdown", "stop", "end", "finish", "reset", "clear",
+    ]) {
         return Verb::Close;
     }
-    if has(&["delete", "remove", "drop", "destroy", "purge", "cancel", "archive", "unlink"]) {
+    if has(&[
+        "delete", "remove", "drop", "destroy", "purge", "cancel", "archive", "unlink",
+    ]) {
         return Verb::Delete;
     }
     if tool.read_only == Some(true)
         || has(&[
-            "get", "list", "read", "show", "search", "find", "fetch", "query", "view", "describe", "count", "status", "report",
-            "info", "stats", "check", "lookup", "retrieve", "open", "recall", "display", "tree", "validate",
+            "get", "list", "read", "show", "search", "find", "fetch", "query", "view", "describe",
+            "count", "status", "report", "info", "stats", "check", "lookup", "retrieve", "open",
+            "recall", "display", "tree", "validate",
         ])
     {
         return Verb::Read;
     }
-    if has(&["init", "initialize", "setup", "start", "connect", "login", "begin", "activate", "configure"]) {
+    if has(&[
+        "init",
+        "initialize",
+        "setup",
+        "start",
+        "connect",
+        "login",
+        "begin",
+        "activate",
+        "configure",
+    ]) {
         return Verb::Init;
     }
     if has(&[
-        "create", "add", "new", "insert", "write", "register", "save", "put", "store", "append", "make", "submit", "import",
-        "remember", "record", "upload", "push", "post", "enqueue", "log", "save",
+        "create", "add", "new", "insert", "write", "register", "save", "put", "store", "append",
+        "make", "submit", "import", "remember", "record", "upload", "push", "post", "enqueue",
+        "log", "save",
     ]) {
         return Verb::Create;
     }

@@ -16,7 +16,12 @@ pub const KEYS: [&str; 8] = [
 const PAYLOADS: [&str; 8] = [
     "lorem",
     "ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut labore et dolore magna aliqua",
-    "quis", "nostrud", "exercitation", "ullamco", "laboris", "nisi",
+    "quis",
+    "nostrud",
+    "exercitation",
+    "ullamco",
+    "laboris",
+    "nisi",
 ];
 
 /// What a property is for.
@@ -69,7 +74,11 @@ const DEEPEST: usize = 8;
 
 /// Arguments that fit `schema`.
 pub fn arguments(tool: &str, schema: &Value, fill: &Fill<'_>) -> Value {
-    let maker = Maker { tool, root: schema, fill };
+    let maker = Maker {
+        tool,
+        root: schema,
+        fill,
+    };
     match maker.make("", schema, 0) {
         Value::Object(map) => Value::Object(map),
         _ => json!({}),
@@ -127,7 +136,12 @@ impl Maker<'_> {
             "object" => self.object(schema, depth),
             "array" => self.array(name, schema, depth),
             "integer" | "number" => self.number(name, schema),
-            "boolean" => json!(schema.get("default").and_then(Value::as_bool).unwrap_or(false)),
+            "boolean" => json!(
+                schema
+                    .get("default")
+                    .and_then(Value::as_bool)
+                    .unwrap_or(false)
+            ),
             "null" => Value::Null,
             _ => self.string(name, schema),
         }
@@ -169,7 +183,10 @@ impl Maker<'_> {
 
     fn number(&self, name: &str, schema: &Value) -> Value {
         if role(name, schema) == Role::Reference
-            && let Some(value) = self.fill.harvest.reference(self.tool, name, self.fill.key, false)
+            && let Some(value) = self
+                .fill
+                .harvest
+                .reference(self.tool, name, self.fill.key, false)
         {
             return value;
         }
@@ -205,23 +222,39 @@ impl Maker<'_> {
                 "email" => return json!(format!("{}@example.org", self.key())),
                 "uri" | "url" => return json!(format!("https://example.org/{}", self.key())),
                 "uuid" => {
-                    if let Some(value) = self.fill.harvest.reference(self.tool, name, self.fill.key, true) {
+                    if let Some(value) =
+                        self.fill
+                            .harvest
+                            .reference(self.tool, name, self.fill.key, true)
+                    {
                         return value;
                     }
-                    return json!(format!("00000000-0000-4000-8000-00000000000{}", self.fill.key));
+                    return json!(format!(
+                        "00000000-0000-4000-8000-00000000000{}",
+                        self.fill.key
+                    ));
                 }
                 _ => {}
             }
         }
         let lower = name.to_ascii_lowercase();
-        if ["date", "deadline", "due"].iter().any(|word| lower.contains(word)) {
+        if ["date", "deadline", "due"]
+            .iter()
+            .any(|word| lower.contains(word))
+        {
             return json!("2031-02-03");
         }
         match role(name, schema) {
-            Role::Reference => match self.fill.harvest.reference(self.tool, name, self.fill.key, true) {
-                Some(value) => value,
-                None => json!(self.key()),
-            },
+            Role::Reference => {
+                match self
+                    .fill
+                    .harvest
+                    .reference(self.tool, name, self.fill.key, true)
+                {
+                    Some(value) => value,
+                    None => json!(self.key()),
+                }
+            }
             Role::Key => match self.fill.harvest.key(name) {
                 Some(value) => value,
                 None => json!(self.key()),
@@ -283,13 +316,26 @@ pub fn role(name: &str, schema: &Value) -> Role {
     let has = |list: &[&str]| words.iter().any(|word| list.contains(word));
     let last = words.last().copied().unwrap_or_default();
     if has(&["destination", "dest", "target", "new_path", "output"]) {
-        let text = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-        if has(&["path", "file", "destination", "dest"]) || text.contains("path") || text.contains("file") {
+        let text = schema
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if has(&["path", "file", "destination", "dest"])
+            || text.contains("path")
+            || text.contains("file")
+        {
             return Role::Destination;
         }
     }
-    if has(&["path", "filepath", "filename", "file", "dir", "directory", "folder"])
-        || (has(&["source"]) && words.len() == 1)
+    if has(&[
+        "path",
+        "filepath",
+        "filename",
+        "file",
+        "dir",
+        "directory",
+        "folder",
+    ]) || (has(&["source"]) && words.len() == 1)
     {
         return Role::Path;
     }
@@ -297,16 +343,62 @@ pub fn role(name: &str, schema: &Value) -> Role {
         return Role::Reference;
     }
     if has(&[
-        "content", "contents", "text", "body", "description", "value", "message", "data", "observation", "observations",
-        "note", "summary", "details", "comment", "thought", "question", "query", "amount", "price", "new",
+        "content",
+        "contents",
+        "text",
+        "body",
+        "description",
+        "value",
+        "message",
+        "data",
+        "observation",
+        "observations",
+        "note",
+        "summary",
+        "details",
+        "comment",
+        "thought",
+        "question",
+        "query",
+        "amount",
+        "price",
+        "new",
     ]) && !has(&["key", "name", "title"])
     {
         return Role::Payload;
     }
     if has(&[
-        "name", "title", "key", "slug", "tag", "topic", "label", "user", "username", "caller", "session", "account",
-        "code", "sku", "item", "job", "from", "to", "entity", "category", "project", "list", "namespace", "branch",
-        "table", "subject", "owner", "agent", "channel", "queue", "resource",
+        "name",
+        "title",
+        "key",
+        "slug",
+        "tag",
+        "topic",
+        "label",
+        "user",
+        "username",
+        "caller",
+        "session",
+        "account",
+        "code",
+        "sku",
+        "item",
+        "job",
+        "from",
+        "to",
+        "entity",
+        "category",
+        "project",
+        "list",
+        "namespace",
+        "branch",
+        "table",
+        "subject",
+        "owner",
+        "agent",
+        "channel",
+        "queue",
+        "resource",
     ]) {
         return Role::Key;
     }
@@ -327,7 +419,9 @@ pub fn has_payload(schema: &Value) -> bool {
 }
 
 pub fn has_number(schema: &Value) -> bool {
-    any(schema, 0, &|_, schema| matches!(kind(schema), "integer" | "number"))
+    any(schema, 0, &|_, schema| {
+        matches!(kind(schema), "integer" | "number")
+    })
 }
 
 fn any(schema: &Value, depth: usize, test: &dyn Fn(&str, &Value) -> bool) -> bool {
@@ -365,7 +459,10 @@ mod tests {
         fill.key = 1;
         let b = arguments("create_entities", &schema, &fill);
         assert_eq!(b["entities"][0]["name"], "bravo");
-        assert_eq!(a["entities"][0]["observations"], b["entities"][0]["observations"]);
+        assert_eq!(
+            a["entities"][0]["observations"],
+            b["entities"][0]["observations"]
+        );
     }
 
     #[test]

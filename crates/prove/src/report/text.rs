@@ -12,7 +12,9 @@ use crate::timeline::short;
 const MOST_DIFFERENCES: usize = 8;
 
 pub fn render(report: &Report, terminal: Terminal) -> String {
-    let paint = Paint { color: terminal.color };
+    let paint = Paint {
+        color: terminal.color,
+    };
     let mut out = String::new();
     for proof in &report.proofs {
         out += &render_proof(proof, terminal);
@@ -25,7 +27,10 @@ pub fn render(report: &Report, terminal: Terminal) -> String {
         .collect();
     for attempt in inconclusive.iter().take(10) {
         let reason = attempt.reason.as_deref().unwrap_or("no reason known");
-        let text = format!("inconclusive: {} ({}): {reason}", attempt.what, attempt.scope);
+        let text = format!(
+            "inconclusive: {} ({}): {reason}",
+            attempt.what, attempt.scope
+        );
         push_wrapped(&mut out, &text, terminal, "", "  ");
     }
     for finding in &report.findings {
@@ -34,8 +39,18 @@ pub fn render(report: &Report, terminal: Terminal) -> String {
             "not-reproduced" => format!("not reproduced in {} schedules", finding.schedules),
             other => other.to_owned(),
         };
-        let reason = finding.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        push_wrapped(&mut out, &format!("{} ({tools}): {status}{reason}", finding.rule), terminal, "", "  ");
+        let reason = finding
+            .reason
+            .as_ref()
+            .map(|reason| format!(": {reason}"))
+            .unwrap_or_default();
+        push_wrapped(
+            &mut out,
+            &format!("{} ({tools}): {status}{reason}", finding.rule),
+            terminal,
+            "",
+            "  ",
+        );
     }
     let style = match report.outcome {
         Outcome::Proved => anstyle::AnsiColor::Red.on_default().bold(),
@@ -68,7 +83,13 @@ pub fn render(report: &Report, terminal: Terminal) -> String {
 }
 
 fn push_wrapped(out: &mut String, text: &str, terminal: Terminal, first: &str, rest: &str) {
-    for (index, line) in wrap(&clean::line(text), terminal.width.saturating_sub(first.len()).max(20)).iter().enumerate() {
+    for (index, line) in wrap(
+        &clean::line(text),
+        terminal.width.saturating_sub(first.len()).max(20),
+    )
+    .iter()
+    .enumerate()
+    {
         let lead = if index == 0 { first } else { rest };
         let _ = writeln!(out, "{lead}{line}");
     }
@@ -76,42 +97,96 @@ fn push_wrapped(out: &mut String, text: &str, terminal: Terminal, first: &str, r
 
 /// One proof.
 pub fn render_proof(proof: &Proof, terminal: Terminal) -> String {
-    let paint = Paint { color: terminal.color };
+    let paint = Paint {
+        color: terminal.color,
+    };
     let red = anstyle::AnsiColor::Red.on_default().bold();
     let mut out = String::new();
-    let head = format!("{} [{}, {}]", proof.recipe.headline, proof.scope, proof.recipe.class.as_str());
-    let _ = writeln!(out, "{} {}", paint.paint(red, "proved:"), paint.bold(&clean::line(&head)));
+    let head = format!(
+        "{} [{}, {}]",
+        proof.recipe.headline,
+        proof.scope,
+        proof.recipe.class.as_str()
+    );
+    let _ = writeln!(
+        out,
+        "{} {}",
+        paint.paint(red, "proved:"),
+        paint.bold(&clean::line(&head))
+    );
     let how = match &proof.held {
-        Some(held) => format!("{}: call {} is held before {held}", proof.strategy, held_call(proof)),
+        Some(held) => format!(
+            "{}: call {} is held before {held}",
+            proof.strategy,
+            held_call(proof)
+        ),
         None => format!("{}: all calls at once", proof.strategy),
     };
     let _ = writeln!(out, "  {}", clean::line(&how));
     if !proof.recipe.scenario.setup.is_empty() {
-        let calls: Vec<String> = proof.recipe.scenario.setup.iter().map(|call| short(&call.shown(), 60)).collect();
-        push_wrapped(&mut out, &format!("set up: {}", calls.join("; ")), terminal, "  ", "    ");
+        let calls: Vec<String> = proof
+            .recipe
+            .scenario
+            .setup
+            .iter()
+            .map(|call| short(&call.shown(), 60))
+            .collect();
+        push_wrapped(
+            &mut out,
+            &format!("set up: {}", calls.join("; ")),
+            terminal,
+            "  ",
+            "    ",
+        );
     }
     out += &timeline(&proof.timeline, terminal);
     out.push('\n');
     let _ = writeln!(out, "  {}", paint.bold("answers"));
     for (call, reply) in proof.replies.iter().enumerate().take(8) {
-        let _ = writeln!(out, "    {}  {}", letter(call), clean::line(&short(&reply.shown(), 100)));
+        let _ = writeln!(
+            out,
+            "    {}  {}",
+            letter(call),
+            clean::line(&short(&reply.shown(), 100))
+        );
     }
     let order: Vec<String> = proof.nearest.iter().map(|call| letter(*call)).collect();
     let _ = writeln!(
         out,
         "  {}",
-        paint.bold(&format!("against the nearest serial order, {}", order.join(" then ")))
+        paint.bold(&format!(
+            "against the nearest serial order, {}",
+            order.join(" then ")
+        ))
     );
     for change in proof.differences.iter().take(MOST_DIFFERENCES) {
         let _ = writeln!(out, "    {}", clean::line(&change.place));
         if let Some(serial) = &change.serial {
-            let _ = writeln!(out, "      {}", paint.paint(anstyle::AnsiColor::Green.on_default(), &format!("serial  {}", clean::line(&short(serial, 140)))));
+            let _ = writeln!(
+                out,
+                "      {}",
+                paint.paint(
+                    anstyle::AnsiColor::Green.on_default(),
+                    &format!("serial  {}", clean::line(&short(serial, 140)))
+                )
+            );
         }
         let found = change.found.as_deref().unwrap_or("nothing");
-        let _ = writeln!(out, "      {}", paint.paint(anstyle::AnsiColor::Red.on_default(), &format!("found   {}", clean::line(&short(found, 140)))));
+        let _ = writeln!(
+            out,
+            "      {}",
+            paint.paint(
+                anstyle::AnsiColor::Red.on_default(),
+                &format!("found   {}", clean::line(&short(found, 140)))
+            )
+        );
     }
     if proof.differences.len() > MOST_DIFFERENCES {
-        let _ = writeln!(out, "    and {} more", proof.differences.len() - MOST_DIFFERENCES);
+        let _ = writeln!(
+            out,
+            "    and {} more",
+            proof.differences.len() - MOST_DIFFERENCES
+        );
     }
     let _ = writeln!(
         out,

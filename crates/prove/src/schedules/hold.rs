@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use toctou_hold::{HoldState, Point, Source};
+use toctou_hold::{Hold, HoldState, Point, Source};
 
 use super::{Driven, Stage, Turn};
 use crate::lab::RunError;
@@ -21,8 +21,7 @@ pub struct Held {
     pub alone: bool,
 }
 
-/// The others have at least this long while one is held.
-const LEAST: Duration = Duration::from_millis(400);
+/// The longest pause without a reason.
 const MOST: Duration = Duration::from_secs(3);
 
 pub fn drive(stage: &mut Stage<'_>, held: &Held) -> Result<Driven, RunError> {
@@ -37,12 +36,17 @@ pub fn drive(stage: &mut Stage<'_>, held: &Held) -> Result<Driven, RunError> {
         nth: held.point,
         only: None,
     });
-    let others: Vec<usize> = (0..stage.calls.len()).filter(|call| *call != held.call).collect();
+    let others: Vec<usize> = (0..stage.calls.len())
+        .filter(|call| *call != held.call)
+        .collect();
     let began = Instant::now();
     stage.send(&[held.call])?;
     // It comes to the point, or ends without coming by.
     let deadline = began + stage.patience;
-    while hold.state() == HoldState::Waiting && !stage.answered(held.call) && Instant::now() < deadline {
+    while hold.state() == HoldState::Waiting
+        && !stage.answered(held.call)
+        && Instant::now() < deadline
+    {
         stage.budget.check()?;
         stage.listen(Duration::from_millis(1));
     }
@@ -57,9 +61,9 @@ pub fn drive(stage: &mut Stage<'_>, held: &Held) -> Result<Driven, RunError> {
     let mut overlapped = false;
     let reached = event.is_some();
     let patience = stage.patience;
-    let meanwhile = (began.elapsed() * 10).clamp(LEAST, MOST);
     if reached && held.alone {
-        std::thread::sleep(LEAST / 4);
+        // As long as another call would take.
+        std::thread::sleep((stage.expected * 2).clamp(Duration::from_millis(50), MOST));
     } else if reached {
         let second = match (held.then, others.first()) {
             (Some(point), Some(other)) => Some(stage.cell.supervisor.arm(Point {
@@ -73,8 +77,8 @@ pub fn drive(stage: &mut Stage<'_>, held: &Held) -> Result<Driven, RunError> {
         for other in &others {
             stage.send(&[*other])?;
             overlapped = match &second {
-                Some(second) => wait_held(stage, second, *other, meanwhile)?,
-                None => stage.wait(&[*other], meanwhile)?,
+                Some(second) => wait_held(stage, second, *other)?,
+                None => stage.wait_or_stuck(*other)?,
             };
             turns.push(Turn {
                 call: *other,
@@ -87,7 +91,7 @@ pub fn drive(stage: &mut Stage<'_>, held: &Held) -> Result<Driven, RunError> {
         hold.release();
         if second.is_some() {
             // The first runs to its end while the second stands.
-            stage.wait(&[held.call], meanwhile)?;
+            stage.wait_or_stuck(held.call)?;
             turns.push(Turn {
                 call: held.call,
                 until: stage.now(),
@@ -116,8 +120,9 @@ pub fn drive(stage: &mut Stage<'_>, held: &Held) -> Result<Driven, RunError> {
 }
 
 /// Until the second call stands as well, or is done.
-fn wait_held(stage: &mut Stage<'_>, hold: &toctou_hold::Hold, call: usize, patience: Duration) -> Result<bool, RunError> {
-    let deadline = Instant::now() + patience;
+fn wait_held(stage: &mut Stage<'_>, hold: &Hold, call: usize) -> Result<bool, RunError> {
+    let deadline =
+        Instant::now() + (stage.expected * 3 + Duration::from_secs(1)).min(stage.patience);
     loop {
         if matches!(hold.state(), HoldState::Held(_)) || stage.answered(call) {
             return Ok(true);
