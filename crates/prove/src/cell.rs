@@ -64,6 +64,11 @@ const STDERR_KEPT: usize = 4096;
 impl Maker {
     /// A fresh copy of the state with `processes` servers on it, ready to be called.
     pub fn make(&self, processes: usize) -> Result<Cell, StartError> {
+        self.make_with(processes, self.hooks)
+    }
+
+    /// The same, seeing more or less of what the servers do.
+    pub fn make_with(&self, processes: usize, hooks: Hooks) -> Result<Cell, StartError> {
         self.budget.check()?;
         let supervisor = Supervisor::new();
         let sandbox = Sandbox::open(&self.spec, self.base.copy()?, &supervisor)?;
@@ -76,7 +81,7 @@ impl Maker {
             workspace,
         };
         for _ in 0..processes {
-            let server = self.launch(&cell)?;
+            let server = self.launch(&cell, hooks)?;
             cell.servers.push(server);
         }
         for server in &mut cell.servers {
@@ -88,13 +93,13 @@ impl Maker {
 
     /// One more server on the state of `cell`, started now.
     pub fn join(&self, cell: &Cell) -> Result<Server, StartError> {
-        let mut server = self.launch(cell)?;
+        let mut server = self.launch(cell, self.hooks)?;
         let ready = server.client.initialize(self.patience, &self.budget);
         ready.map_err(|error| server.failed(error))?;
         Ok(server)
     }
 
-    fn launch(&self, cell: &Cell) -> Result<Server, StartError> {
+    fn launch(&self, cell: &Cell, hooks: Hooks) -> Result<Server, StartError> {
         let sandbox = cell
             .sandbox
             .as_ref()
@@ -103,7 +108,7 @@ impl Maker {
             argv: self.command.argv_in(&cell.workspace),
             env: self.command.env_in(&cell.workspace),
             cwd: self.command.cwd.clone(),
-            hooks: self.hooks,
+            hooks,
         };
         let mut process = self.handle.block_on(sandbox.launch(&launch))?;
         let missing = || StartError::Pipes(std::io::Error::other("no pipes"));

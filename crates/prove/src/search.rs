@@ -197,6 +197,8 @@ impl<'a> Search<'a> {
             let Verdict::Violation(_) = set.explain(self.lab, &outcome)? else {
                 continue;
             };
+            work.attempt.outcome = AttemptOutcome::Inconclusive;
+            work.attempt.reason = Some("a violation was seen, and time was up before it could be confirmed".to_owned());
             let passed = gates::pass(self.lab, set, &schedule, &outcome, gates::REPLAYS_NEEDED)?;
             let passed = match passed {
                 Passed::Proved { .. } => match self.smaller(set, &schedule)? {
@@ -236,7 +238,10 @@ impl<'a> Search<'a> {
                     self.proofs.push(proof);
                     return Ok(());
                 }
-                Passed::FalseAlarm => {}
+                Passed::FalseAlarm => {
+                    work.attempt.outcome = AttemptOutcome::NotTried;
+                    work.attempt.reason = None;
+                }
                 Passed::Flaky(replays) => {
                     work.attempt.outcome = AttemptOutcome::Inconclusive;
                     work.attempt.reason = Some(format!(
