@@ -130,6 +130,9 @@ pub struct Finding {
     pub gap: Option<Location>,
     pub entry_points: Vec<EntryPoint>,
     pub interleaving: Interleaving,
+    /// The same code in other files: a build for another module system, another bundle.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copies: Vec<Location>,
     /// In a test, an example or a script: shown, not counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub non_product: bool,

@@ -171,6 +171,7 @@ pub(crate) fn finding(line: u32, function: &str, tool: &str) -> Finding {
             write,
             step("A", Action::Outcome, 0, "carol is lost: the file says [alice, bob], and both callers were told it worked"),
         ],
+        copies: Vec::new(),
         non_product: false,
         suppressed: None,
     }

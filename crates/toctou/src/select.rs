@@ -96,6 +96,7 @@ mod tests {
             gap: None,
             entry_points: Vec::new(),
             interleaving: Vec::new(),
+            copies: Vec::new(),
             non_product: false,
             suppressed: None,
         }
