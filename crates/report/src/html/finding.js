@@ -12,7 +12,7 @@ const callPath = (finding) => {
 
 const snippet = (what, text) => h("div", { class: "snippet" },
   h("span", { class: "for" }, prose(what)), copyButton("Copy", text),
-  h("pre", { tabindex: 0, role: "region", "aria-label": what.replaceAll("`", "") }, text));
+  h("pre", { tabindex: 0, role: "group", "aria-label": what.replaceAll("`", "") }, text));
 
 const snippets = (finding) => {
   const comment = /\.py$/.test(finding.file) ? "#" : "//";
