@@ -17,6 +17,7 @@ const snippet = (what, text) => h("div", { class: "snippet" },
 const snippets = (finding) => {
   const comment = /\.py$/.test(finding.file) ? "#" : "//";
   return [
+    snippet("Prove: run the server, and drive two calls through this window", `toctou scan . --output json=scan.json\ntoctou prove --from scan.json -- COMMAND`),
     finding.guard && snippet("Guard: an entry for `guard.toml`; `toctou guard --policy guard.toml -- COMMAND` then keeps these calls apart", finding.guard),
     snippet("Learn more about the rule", `toctou explain ${finding.rule}`),
     snippet("Ignore: above the line, with your reason", `${comment} toctou: ignore[${finding.rule}] why it cannot happen`),
