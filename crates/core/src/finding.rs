@@ -148,6 +148,24 @@ pub struct Summary {
     /// Files that were there and not analysed, for any reason.
     pub skipped: u32,
     pub suppressed: u32,
+    /// What 100 minus the score is made up of, in the order of the rules' ids.
+    #[serde(default)]
+    pub deductions: Vec<Deduction>,
+    /// A critical finding of high confidence keeps the grade at D or below.
+    #[serde(default)]
+    pub capped: bool,
+}
+
+/// What the findings of one rule take off the score.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Deduction {
+    pub rule: String,
+    /// Findings that count; past the second they cost nothing.
+    pub findings: u32,
+    /// For the first finding.
+    pub first: u32,
+    /// For the second, 0 if there is none.
+    pub second: u32,
 }
 
 /// A file that was not analysed, or only in part.

@@ -8,6 +8,7 @@
 
 pub mod clean;
 mod github;
+mod html;
 mod json;
 mod layout;
 mod markdown;
@@ -18,6 +19,7 @@ mod text;
 mod timeline;
 mod view;
 
+pub use html::policy as html_policy;
 pub use json::scan_schema;
 pub use layout::{pad, width, wrap};
 pub use style::Paint;
@@ -49,6 +51,11 @@ pub const FORMATS: &[Format] = &[
         name: "markdown",
         summary: "for a pull request comment or a job summary",
         render: markdown::render,
+    },
+    Format {
+        name: "html",
+        summary: "one page for a browser: grade, source, timelines to step through",
+        render: html::render,
     },
 ];
 

@@ -99,6 +99,7 @@ Examples:
   toctou scan --rule file-read-modify-write      one rule only
   toctou scan --output text --output sarif=toctou.sarif
                                                  read it here, upload it there
+  toctou scan --output html=report.html          one page with timelines to step through
   toctou scan --fail-on high                     fail a build on high and critical only
 
 Exit codes: 0 nothing found, 1 findings, 2 toctou or its usage failed, 3 nothing to analyse.";
@@ -121,8 +122,8 @@ pub(crate) struct ScanArgs {
 
     /// Write the report in this format, to standard output or to a file (can be repeated)
     ///
-    /// Formats: text (the default), json, sarif, github, markdown. A file is
-    /// written whole or not at all. Only one format can go to standard output.
+    /// Formats: text (the default), json, sarif, github, markdown, html. A file
+    /// is written whole or not at all. Only one format can go to standard output.
     #[arg(long, short, value_name = "FORMAT[=PATH]", value_parser = parse_output, help_heading = "Output")]
     pub(crate) output: Vec<OutputSpec>,
 

@@ -51,6 +51,8 @@ pub(crate) fn select(scan: &Scan, selection: &Selection<'_>) -> (ScanReport, Hid
                 .iter()
                 .filter(|finding| finding.suppressed.is_some())
                 .count() as u32,
+            deductions: score.deductions,
+            capped: score.capped,
         },
         findings,
         notes: scan.notes.clone(),

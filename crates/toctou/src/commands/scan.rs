@@ -65,6 +65,7 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
         stats: args.stats.then_some(&scan.stats),
         terminal: terminal::of_stdout(),
         verbose: args.verbose,
+        guard: super::guard::entry,
     };
     let mut written = Vec::new();
     for spec in &outputs {
