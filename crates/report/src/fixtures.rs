@@ -194,6 +194,7 @@ pub(crate) fn report() -> ScanReport {
     ScanReport {
         schema: SCAN_SCHEMA.to_owned(),
         tool_version: "0.1.0".to_owned(),
+        source: None,
         summary: Summary {
             score: 73,
             grade: "C".to_owned(),
