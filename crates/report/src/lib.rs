@@ -8,7 +8,9 @@
 
 pub mod clean;
 mod github;
+mod gitlab;
 mod json;
+mod junit;
 mod layout;
 mod markdown;
 mod sarif;
@@ -49,6 +51,16 @@ pub const FORMATS: &[Format] = &[
         name: "markdown",
         summary: "for a pull request comment or a job summary",
         render: markdown::render,
+    },
+    Format {
+        name: "gitlab",
+        summary: "GitLab's code quality report",
+        render: gitlab::render,
+    },
+    Format {
+        name: "junit",
+        summary: "JUnit XML, for Jenkins and other readers of test results",
+        render: junit::render,
     },
 ];
 

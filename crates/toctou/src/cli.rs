@@ -96,6 +96,7 @@ Examples:
   toctou scan --output text --output sarif=toctou.sarif
                                                  read it here, upload it there
   toctou scan --fail-on high                     fail a build on high and critical only
+  toctou scan --since origin/main                only what this branch brings
 
 Exit codes: 0 nothing found, 1 findings, 2 toctou or its usage failed, 3 nothing to analyse.";
 
@@ -112,12 +113,25 @@ pub(crate) struct ScanArgs {
     #[arg(long, value_name = "SEVERITY", value_parser = severity(), help_heading = "Selection")]
     pub(crate) min_severity: Option<Severity>,
 
+    /// Show only what is new since this commit, branch or tag
+    ///
+    /// The tree is scanned as it is now and as it was where the two histories
+    /// part; what was found there is left out. Moved lines and renamed files
+    /// are not new. Needs Git, and changes nothing in the repository.
+    #[arg(long, value_name = "REF", help_heading = "Selection")]
+    pub(crate) since: Option<String>,
+
     /// Write the report in this format, to standard output or to a file (can be repeated)
     ///
-    /// Formats: text (the default), json, sarif, github, markdown. A file is
-    /// written whole or not at all. Only one format can go to standard output.
+    /// Formats: text (the default), json, sarif, github, markdown, gitlab,
+    /// junit. A file is written whole or not at all. Only one format can go to
+    /// standard output.
     #[arg(long, short, value_name = "FORMAT[=PATH]", value_parser = parse_output, help_heading = "Output")]
     pub(crate) output: Vec<OutputSpec>,
+
+    /// Add a Markdown report to the job's summary page, in GitHub Actions
+    #[arg(long, help_heading = "Output")]
+    pub(crate) job_summary: bool,
 
     /// Draw every timeline and name everything that was skipped
     #[arg(long, short, help_heading = "Output")]

@@ -8,11 +8,13 @@ mod commands;
 mod config;
 mod discover;
 mod errors;
+mod git;
 mod languages;
 mod output;
 mod pipeline;
 mod roles;
 mod select;
+mod since;
 mod terminal;
 
 use std::process::ExitCode;

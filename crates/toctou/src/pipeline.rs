@@ -11,7 +11,9 @@ mod read;
 mod units;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 use toctou_core::finding::{Finding, Note, Skipped};
@@ -40,6 +42,23 @@ pub(crate) struct Request<'a> {
     pub(crate) threads: Option<usize>,
     pub(crate) max_file_size: u64,
     pub(crate) progress: bool,
+    /// Leads from the config's folder to the root (`packages/a/`).
+    pub(crate) prefix: String,
+    /// What an editor has changed and not saved.
+    pub(crate) overlay: Option<&'a Overlay>,
+    /// Set by whoever has no use for the answer any more.
+    pub(crate) stop: Option<&'a AtomicBool>,
+    /// A state of the past: nobody can mend its comments any more.
+    pub(crate) past: bool,
+}
+
+/// Texts that stand for files, by absolute path.
+pub(crate) type Overlay = BTreeMap<PathBuf, Arc<str>>;
+
+impl Request<'_> {
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
 }
 
 /// Everything that was found, for every persona, before anything is left out.
@@ -56,8 +75,7 @@ pub(crate) struct Scan {
 }
 
 pub(crate) fn run(request: &Request<'_>) -> Result<Scan, Error> {
-    let prefix = request.config.prefix(&request.root.folder);
-    let found = discover(request.root, &request.config.exclude, &prefix);
+    let found = discover(request.root, &request.config.exclude, &request.prefix);
     let models = models(request.config, &found)?;
     if found.files.is_empty() {
         return Err(nothing(request.root, &found));
@@ -72,15 +90,10 @@ pub(crate) fn run(request: &Request<'_>) -> Result<Scan, Error> {
             message: error.to_string(),
         })?;
     // `install` runs on a thread of the pool: analysis has the large stack too.
-    pool.install(|| quietly(|| scan(request, &models, found, &prefix)))
+    pool.install(|| quietly(|| scan(request, &models, found)))
 }
 
-fn scan(
-    request: &Request<'_>,
-    models: &[Models],
-    found: Discovery,
-    prefix: &str,
-) -> Result<Scan, Error> {
+fn scan(request: &Request<'_>, models: &[Models], found: Discovery) -> Result<Scan, Error> {
     let mut scan = Scan {
         skipped: found.skipped,
         skipped_files: found.skipped_files,
@@ -105,7 +118,7 @@ fn scan(
             .files
             .par_iter()
             .map(|candidate| {
-                let outcome = lower(candidate, request.max_file_size, even_minified);
+                let outcome = lower(candidate, request, even_minified);
                 progress.inc(1);
                 outcome
             })
@@ -118,6 +131,9 @@ fn scan(
     {
         lowered = lower_all(true);
     }
+    if request.is_stopped() {
+        return Err(Error::Stopped);
+    }
     progress.set_message("analysing");
     let languages = keep(lowered, &found.files, &mut scan)?;
 
@@ -127,7 +143,7 @@ fn scan(
         .filter_map(|manifest| {
             Some(Manifest {
                 path: manifest.path.clone(),
-                text: read::text(&manifest.absolute, request.max_file_size)
+                text: read::text(&manifest.absolute, request.max_file_size, request.overlay)
                     .ok()?
                     .text,
             })
@@ -157,6 +173,9 @@ fn scan(
         let analysed: Result<Vec<Analysed>, Error> = units
             .into_par_iter()
             .map(|(files, modules)| {
+                if request.is_stopped() {
+                    return Err(Error::Stopped);
+                }
                 guarded("analysing the program", || {
                     analyse(files, modules, &schemas, models)
                 })
@@ -167,7 +186,7 @@ fn scan(
         }
     }
     progress.finish_and_clear();
-    if !said.bad_comments.is_empty() {
+    if !said.bad_comments.is_empty() && !request.past {
         said.bad_comments
             .sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
         return Err(Error::Suppressions(said.bad_comments));
@@ -179,7 +198,7 @@ fn scan(
         .unknown_calls
         .sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     scan.sources.sort_by(|a, b| a.path.cmp(&b.path));
-    judge(&mut scan, &said.comments, request, prefix);
+    judge(&mut scan, &said.comments, request);
     scan.notes.sort();
     scan.notes.dedup();
     scan.skipped.sort();
@@ -262,7 +281,7 @@ impl Scan {
 }
 
 /// Applies what the project has said about its findings.
-fn judge(scan: &mut Scan, comments: &[CommentIgnore], request: &Request<'_>, prefix: &str) {
+fn judge(scan: &mut Scan, comments: &[CommentIgnore], request: &Request<'_>) {
     for (rule, severity) in &request.config.levels {
         match severity {
             None => scan.findings.retain(|finding| finding.rule != *rule),
@@ -293,7 +312,7 @@ fn judge(scan: &mut Scan, comments: &[CommentIgnore], request: &Request<'_>, pre
         &mut scan.findings,
         comments,
         ignores,
-        prefix,
+        &request.prefix,
         today,
     ));
     if let Some(baseline) = request.baseline {
@@ -392,11 +411,7 @@ fn progress_bar(wanted: bool, files: usize) -> indicatif::ProgressBar {
 }
 
 /// The baseline to use: the one named, else the config's, else the one that lies there.
-pub(crate) fn baseline_path(
-    named: Option<&Path>,
-    config: &Config,
-    root: &Root,
-) -> std::path::PathBuf {
+pub(crate) fn baseline_path(named: Option<&Path>, config: &Config, root: &Root) -> PathBuf {
     let beside = || {
         config
             .folder()

@@ -1,5 +1,6 @@
 //! `toctou scan`: find races in the source of a server.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use toctou_core::rule::{Persona, Severity};
@@ -13,14 +14,23 @@ use crate::discover::{self, Root};
 use crate::errors::{Error, FINDINGS};
 use crate::pipeline::{self, Request, Scan};
 use crate::select::{Selection, fails, select};
-use crate::{output, terminal};
+use crate::{output, since, terminal};
 
 pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
     // A clash of outputs is better known before the work than after it.
     let outputs = output::plan(&args.output)?;
     let input = Input::open(&args.input)?;
     let baseline = input.baseline(&args.input)?;
-    let scan = input.scan(&args.input, baseline.as_ref(), args.quiet)?;
+    let job_summary = if args.job_summary {
+        Some(output::job_summary()?)
+    } else {
+        None
+    };
+    let mut scan = input.scan(&args.input, baseline.as_ref(), args.quiet)?;
+    let known = match &args.since {
+        Some(name) => since::known(&input, &args.input, name, &mut scan)?,
+        None => BTreeSet::new(),
+    };
 
     let config = &input.config;
     let persona = input.persona(&args.input);
@@ -31,6 +41,7 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
             .or(config.min_severity)
             .unwrap_or(Severity::Info),
         rules: &args.rule,
+        known: &known,
     };
     let (report, hidden) = select(&scan, &selection);
     let mut roots: Vec<String> = args
@@ -66,6 +77,11 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
                 written.push(path.display().to_string());
             }
         }
+    }
+    if let Some(path) = job_summary {
+        view.terminal = terminal::of_file();
+        output::append(&path, &output::summary_format().render(&view))?;
+        written.push("the job summary".to_owned());
     }
     if !args.quiet && !written.is_empty() {
         let count = view.active().count();
@@ -134,14 +150,32 @@ impl Input {
         baseline: Option<&Baseline>,
         quiet: bool,
     ) -> Result<Scan, Error> {
-        pipeline::run(&Request {
-            root: &self.root,
+        let mut request = self.request(args, &self.root);
+        request.baseline = baseline;
+        request.progress = !quiet && !args.no_progress && terminal::is_stderr_terminal();
+        pipeline::run(&request)
+    }
+
+    /// The same paths as they once were, now below `root`.
+    pub(crate) fn scan_past(&self, args: &InputArgs, root: &Root) -> Result<Scan, Error> {
+        let mut request = self.request(args, root);
+        request.past = true;
+        pipeline::run(&request)
+    }
+
+    fn request<'a>(&'a self, args: &InputArgs, root: &'a Root) -> Request<'a> {
+        Request {
+            root,
             config: &self.config,
-            baseline,
+            baseline: None,
             threads: args.threads.map(usize::from),
             max_file_size: args.max_file_size.saturating_mul(1024 * 1024),
-            progress: !quiet && !args.no_progress && terminal::is_stderr_terminal(),
-        })
+            progress: false,
+            prefix: self.config.prefix(&self.root.folder),
+            overlay: None,
+            stop: None,
+            past: false,
+        }
     }
 }
 
