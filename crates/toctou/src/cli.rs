@@ -80,6 +80,10 @@ pub(crate) enum Command {
     /// Stand in front of a server and close its windows while it runs
     #[command(after_long_help = GUARD_EXAMPLES)]
     Guard(Box<GuardArgs>),
+    /// Show findings in an editor: a language server on standard input and output
+    Lsp,
+    /// Let an agent check the server it is writing: an MCP server on standard input and output
+    Mcp(McpArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// For toctou's own development
@@ -194,6 +198,22 @@ pub(crate) struct InputArgs {
     pub(crate) no_progress: bool,
 }
 
+impl InputArgs {
+    /// One path, and everything as the project's config has it.
+    pub(crate) fn of(path: PathBuf) -> Self {
+        Self {
+            paths: vec![path],
+            persona: None,
+            config: None,
+            no_config: false,
+            baseline: None,
+            max_file_size: 10,
+            threads: None,
+            no_progress: true,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     /// Id of the rule, such as file-read-modify-write
@@ -251,6 +271,13 @@ pub(crate) enum BaselineAction {
     Write(InputArgs),
     /// Drop entries that are found no longer
     Prune(InputArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpArgs {
+    /// Folders that may be read; paths are relative to the first
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    pub(crate) roots: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

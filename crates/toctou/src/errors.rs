@@ -83,6 +83,8 @@ pub(crate) enum Error {
         message: String,
         hint: Option<&'static str>,
     },
+    #[error("the editor and toctou do not understand each other")]
+    Editor { message: String },
     #[error("there is no job summary to write to")]
     NoJobSummary,
     #[error("toctou itself failed")]
@@ -147,7 +149,7 @@ impl Error {
             Self::Servers { path, message } | Self::NotAScan { path, message } => {
                 vec![format!("{}: {message}", path.display())]
             }
-            Self::Threads { message, .. } => vec![message.clone()],
+            Self::Threads { message, .. } | Self::Editor { message } => vec![message.clone()],
             Self::Stale { files } => files.clone(),
             Self::Stopped => Vec::new(),
             Self::Since { message, .. } => message.lines().map(str::to_owned).collect(),
@@ -195,6 +197,7 @@ impl Error {
             Self::Threads { .. } => Some("try a smaller `--threads`".to_owned()),
             Self::Stale { .. } => Some("run `cargo run -p toctou -- dev generate`".to_owned()),
             Self::Stopped => None,
+            Self::Editor { .. } => Some("an editor starts this: docs/editor.md says how".to_owned()),
             Self::Since { hint, .. } => hint.map(str::to_owned),
             Self::NoJobSummary => Some(
                 "GitHub Actions sets it; elsewhere, `--output markdown=FILE` writes the same text".to_owned(),

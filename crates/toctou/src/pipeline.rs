@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use toctou_core::finding::{Finding, Note, Skipped};
 use toctou_core::frontend::{Frontend, Manifest};
 use toctou_core::ir::{Module, Program};
-use toctou_core::source::{FileRole, SourceFile};
+use toctou_core::source::{FileId, FileRole, SourceFile};
 use toctou_models::{Asked, Models};
 use toctou_report::Stats;
 use toctou_rules::baseline::Baseline;
@@ -30,7 +30,7 @@ use crate::discover::{Discovery, Root, discover};
 use crate::errors::Error;
 use crate::languages::{self, FRONTENDS};
 use lower::{Outcome, keep, lower};
-use panics::{guarded, quietly};
+use panics::{caught, guarded, quietly};
 
 /// Deeply nested source must not overflow; only touched pages cost memory.
 const STACK: usize = 256 << 20;
@@ -48,8 +48,9 @@ pub(crate) struct Request<'a> {
     pub(crate) overlay: Option<&'a Overlay>,
     /// Set by whoever has no use for the answer any more.
     pub(crate) stop: Option<&'a AtomicBool>,
-    /// A state of the past: nobody can mend its comments any more.
-    pub(crate) past: bool,
+    /// Go on where ignore comments are wrong: one of the past cannot be mended
+    /// any more, one in an editor is being written.
+    pub(crate) lenient: bool,
 }
 
 /// Texts that stand for files, by absolute path.
@@ -72,6 +73,8 @@ pub(crate) struct Scan {
     pub(crate) functions: u32,
     pub(crate) entry_points: u32,
     pub(crate) stats: Stats,
+    /// What a scan that is lenient passed over.
+    pub(crate) bad_comments: Vec<SuppressError>,
 }
 
 pub(crate) fn run(request: &Request<'_>) -> Result<Scan, Error> {
@@ -186,11 +189,12 @@ fn scan(request: &Request<'_>, models: &[Models], found: Discovery) -> Result<Sc
         }
     }
     progress.finish_and_clear();
-    if !said.bad_comments.is_empty() && !request.past {
-        said.bad_comments
-            .sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+    said.bad_comments
+        .sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+    if !said.bad_comments.is_empty() && !request.lenient {
         return Err(Error::Suppressions(said.bad_comments));
     }
+    scan.bad_comments = said.bad_comments;
     said.comments
         .sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
     scan.stats.unknown_calls = said.unknown_calls.into_iter().collect();
@@ -408,6 +412,20 @@ fn progress_bar(wanted: bool, files: usize) -> indicatif::ProgressBar {
     }
     bar.set_message("reading");
     bar
+}
+
+/// The lines of the toctou comments of a text.
+pub(crate) fn directives(frontend: &Frontend, file: FileId, path: &str, text: &str) -> Vec<u32> {
+    let source = SourceFile::new(path.into(), text.into(), FileRole::Product);
+    match quietly(|| caught(|| (frontend.lower)(file, path, text))) {
+        Ok(Ok(lowered)) => lowered
+            .module
+            .directives
+            .iter()
+            .map(|directive| source.line(directive.span.start))
+            .collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// The baseline to use: the one named, else the config's, else the one that lies there.

@@ -25,6 +25,9 @@ fn help() {
       init         Write a commented toctou.toml
       baseline     Keep a list of known findings, so that only new ones count
       guard        Stand in front of a server and close its windows while it runs
+      lsp          Show findings in an editor: a language server on standard input and output
+      mcp          Let an agent check the server it is writing: an MCP server on standard input
+                   and output
       completions  Print a completion script for a shell
 
     Options:

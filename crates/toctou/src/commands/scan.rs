@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use toctou_core::rule::{Persona, Severity};
 use toctou_report::View;
@@ -12,7 +13,7 @@ use crate::cli::{InputArgs, ScanArgs};
 use crate::config::{self, Config};
 use crate::discover::{self, Root};
 use crate::errors::{Error, FINDINGS};
-use crate::pipeline::{self, Request, Scan};
+use crate::pipeline::{self, Overlay, Request, Scan};
 use crate::select::{Selection, fails, select};
 use crate::{output, since, terminal};
 
@@ -135,7 +136,7 @@ impl Input {
     }
 
     /// One that is named must be there; one that is only expected need not.
-    fn baseline(&self, args: &InputArgs) -> Result<Option<Baseline>, Error> {
+    pub(crate) fn baseline(&self, args: &InputArgs) -> Result<Option<Baseline>, Error> {
         let path = self.baseline_path(args);
         let named = args.baseline.is_some() || self.config.baseline.is_some();
         if !named && (args.no_config || !path.is_file()) {
@@ -159,7 +160,23 @@ impl Input {
     /// The same paths as they once were, now below `root`.
     pub(crate) fn scan_past(&self, args: &InputArgs, root: &Root) -> Result<Scan, Error> {
         let mut request = self.request(args, root);
-        request.past = true;
+        request.lenient = true;
+        pipeline::run(&request)
+    }
+
+    /// With texts of an editor in place of files, as long as `stop` is not set.
+    pub(crate) fn scan_text(
+        &self,
+        args: &InputArgs,
+        baseline: Option<&Baseline>,
+        overlay: &Overlay,
+        stop: &AtomicBool,
+    ) -> Result<Scan, Error> {
+        let mut request = self.request(args, &self.root);
+        request.baseline = baseline;
+        request.overlay = Some(overlay);
+        request.stop = Some(stop);
+        request.lenient = true;
         pipeline::run(&request)
     }
 
@@ -174,7 +191,7 @@ impl Input {
             prefix: self.config.prefix(&self.root.folder),
             overlay: None,
             stop: None,
-            past: false,
+            lenient: false,
         }
     }
 }
