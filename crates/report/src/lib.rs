@@ -8,8 +8,10 @@
 
 pub mod clean;
 mod github;
+mod gitlab;
 mod html;
 mod json;
+mod junit;
 mod layout;
 mod markdown;
 mod sarif;
@@ -56,6 +58,16 @@ pub const FORMATS: &[Format] = &[
         name: "html",
         summary: "one page for a browser: grade, source, timelines to step through",
         render: html::render,
+    },
+    Format {
+        name: "gitlab",
+        summary: "GitLab's code quality report",
+        render: gitlab::render,
+    },
+    Format {
+        name: "junit",
+        summary: "JUnit XML, for Jenkins and other readers of test results",
+        render: junit::render,
     },
 ];
 

@@ -149,7 +149,10 @@ fn number(list: Vec<(Finding, String)>) -> Vec<Finding> {
             ];
             let base = fingerprint(&parts, 0);
             let ordinal = seen.entry(base).or_default();
+            let anchor = [parts[0], "", parts[2], parts[3], parts[4]];
+            let anchor = fingerprint(&anchor, *ordinal);
             f.fingerprint = fingerprint(&parts, *ordinal);
+            f.anchor = anchor;
             *ordinal += 1;
             f
         })
@@ -231,6 +234,7 @@ fn of_window(case: &Case<'_>, meta: &RuleMeta, verdict: Verdict) -> (Finding, St
         fix: verdict.fix,
         because: because(w.in_server, &w.reached_by, &scopes),
         fingerprint: String::new(),
+        anchor: String::new(),
         resource: Resource {
             kind: w.kind,
             key: w.key.clone(),
@@ -243,6 +247,7 @@ fn of_window(case: &Case<'_>, meta: &RuleMeta, verdict: Verdict) -> (Finding, St
         copies: Vec::new(),
         non_product: w.role != FileRole::Product,
         suppressed: None,
+        edit: None,
     };
     (finding, kinds)
 }
@@ -281,6 +286,7 @@ fn of_defect(
         because: because(defect.in_server, &defect.reached_by, &scopes),
         scopes,
         fingerprint: String::new(),
+        anchor: String::new(),
         resource: Resource {
             kind: defect.resource,
             key: defect.key.clone(),
@@ -296,6 +302,7 @@ fn of_defect(
         copies: Vec::new(),
         non_product: defect.role != FileRole::Product,
         suppressed: None,
+        edit: None,
     };
     (finding, format!("{:?}", defect.kind))
 }
