@@ -172,6 +172,7 @@ pub(crate) fn finding(line: u32, function: &str, tool: &str) -> Finding {
             write,
             step("A", Action::Outcome, 0, "carol is lost: the file says [alice, bob], and both callers were told it worked"),
         ],
+        copies: Vec::new(),
         non_product: false,
         suppressed: None,
     }
@@ -193,6 +194,7 @@ pub(crate) fn report() -> ScanReport {
     ScanReport {
         schema: SCAN_SCHEMA.to_owned(),
         tool_version: "0.1.0".to_owned(),
+        source: None,
         summary: Summary {
             score: 73,
             grade: "C".to_owned(),

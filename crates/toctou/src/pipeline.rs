@@ -27,6 +27,7 @@ use crate::config::Config;
 use crate::discover::{Discovery, Root, discover};
 use crate::errors::Error;
 use crate::languages::{self, FRONTENDS};
+use crate::terminal;
 use lower::{Outcome, keep, lower};
 use panics::{guarded, quietly};
 
@@ -39,7 +40,26 @@ pub(crate) struct Request<'a> {
     pub(crate) baseline: Option<&'a Baseline>,
     pub(crate) threads: Option<usize>,
     pub(crate) max_file_size: u64,
-    pub(crate) progress: bool,
+    pub(crate) progress: Progress,
+}
+
+/// How to show what goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Progress {
+    No,
+    Bar,
+    /// A JSON object a line on standard error, for a program that waits.
+    Lines,
+}
+
+impl Progress {
+    /// Says one thing, if there is no bar that does.
+    pub(crate) fn line(self, text: &str) {
+        if self == Self::Lines {
+            let line = serde_json::json!({ "progress": text });
+            terminal::to_stderr(&format!("{line}\n"));
+        }
+    }
 }
 
 /// Everything that was found, for every persona, before anything is left out.
@@ -98,7 +118,10 @@ fn scan(
         )));
     }
 
-    let progress = progress_bar(request.progress, found.files.len());
+    let progress = progress_bar(request.progress == Progress::Bar, found.files.len());
+    request
+        .progress
+        .line(&format!("reading {} files", found.files.len()));
     let lower_all = |even_minified| -> Vec<Outcome> {
         progress.set_position(0);
         found
@@ -119,6 +142,7 @@ fn scan(
         lowered = lower_all(true);
     }
     progress.set_message("analysing");
+    request.progress.line("analysing");
     let languages = keep(lowered, &found.files, &mut scan)?;
 
     let manifests: Vec<Manifest> = found
@@ -362,6 +386,7 @@ fn nothing(root: &Root, found: &Discovery) -> Error {
         return Error::NothingReadable { faults };
     }
     let place = match root.paths.as_slice() {
+        _ if root.origin.is_some() => root.origin.clone().unwrap_or_default(),
         [one] => one.display().to_string(),
         paths => format!("{} paths", paths.len()),
     };

@@ -39,6 +39,7 @@ pub(crate) fn select(scan: &Scan, selection: &Selection<'_>) -> (ScanReport, Hid
     let report = ScanReport {
         schema: SCAN_SCHEMA.to_owned(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        source: None,
         summary: Summary {
             score: score.points,
             grade: score.grade.to_owned(),
@@ -98,6 +99,7 @@ mod tests {
             gap: None,
             entry_points: Vec::new(),
             interleaving: Vec::new(),
+            copies: Vec::new(),
             non_product: false,
             suppressed: None,
         }

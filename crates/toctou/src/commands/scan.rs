@@ -11,16 +11,22 @@ use crate::cli::{InputArgs, ScanArgs};
 use crate::config::{self, Config};
 use crate::discover::{self, Root};
 use crate::errors::{Error, FINDINGS};
-use crate::pipeline::{self, Request, Scan};
+use crate::pipeline::{self, Progress, Request, Scan};
 use crate::select::{Selection, fails, select};
-use crate::{output, terminal};
+use crate::{confine, fetch, output, terminal};
 
 pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
     // A clash of outputs is better known before the work than after it.
     let outputs = output::plan(&args.output)?;
-    let input = Input::open(&args.input)?;
+    confine::apply(&args.source)?;
+    let progress = progress(&args.input, args.quiet, args.source.progress_lines);
+    let fetched = fetch::fetch(args, progress)?;
+    let input = match &fetched {
+        Some(fetched) => Input::fetched(&args.input, fetched)?,
+        None => Input::open(&args.input)?,
+    };
     let baseline = input.baseline(&args.input)?;
-    let scan = input.scan(&args.input, baseline.as_ref(), args.quiet)?;
+    let mut scan = input.scan(&args.input, baseline.as_ref(), progress)?;
 
     let config = &input.config;
     let persona = input.persona(&args.input);
@@ -32,13 +38,20 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
             .unwrap_or(Severity::Info),
         rules: &args.rule,
     };
-    let (report, hidden) = select(&scan, &selection);
+    if let Some(fetched) = &fetched {
+        fetched.add_to(&mut scan);
+    }
+    let (mut report, hidden) = select(&scan, &selection);
+    report.source = fetched.as_ref().map(|fetched| fetched.source.clone());
     let mut roots: Vec<String> = args
         .input
         .paths
         .iter()
         .map(|path| path.display().to_string())
         .collect();
+    if let Some(source) = &report.source {
+        roots = vec![source.to_string()];
+    }
     // The report does not depend on the order in which paths are given.
     roots.sort_unstable();
     let mut view = View {
@@ -109,6 +122,18 @@ impl Input {
         Ok(Self { root, config })
     }
 
+    /// A stranger's settings and baseline decide nothing; the user's do, if they are named.
+    fn fetched(args: &InputArgs, fetched: &fetch::Source) -> Result<Self, Error> {
+        let config = match &args.config {
+            Some(path) => config::load(path)?,
+            None => Config::default(),
+        };
+        Ok(Self {
+            root: Root::fetched(fetched.root(), fetched.source.to_string()),
+            config,
+        })
+    }
+
     pub(crate) fn persona(&self, args: &InputArgs) -> Persona {
         args.persona
             .or(self.config.persona)
@@ -123,7 +148,8 @@ impl Input {
     fn baseline(&self, args: &InputArgs) -> Result<Option<Baseline>, Error> {
         let path = self.baseline_path(args);
         let named = args.baseline.is_some() || self.config.baseline.is_some();
-        if !named && (args.no_config || !path.is_file()) {
+        let expected = !args.no_config && self.root.origin.is_none();
+        if !named && (!expected || !path.is_file()) {
             return Ok(None);
         }
         read_baseline(&path).map(Some)
@@ -133,7 +159,7 @@ impl Input {
         &self,
         args: &InputArgs,
         baseline: Option<&Baseline>,
-        quiet: bool,
+        progress: Progress,
     ) -> Result<Scan, Error> {
         pipeline::run(&Request {
             root: &self.root,
@@ -141,8 +167,19 @@ impl Input {
             baseline,
             threads: args.threads.map(usize::from),
             max_file_size: args.max_file_size.saturating_mul(1024 * 1024),
-            progress: !quiet && !args.no_progress && terminal::is_stderr_terminal(),
+            progress,
         })
+    }
+}
+
+/// A bar on a terminal, lines for a program that asks for them.
+pub(crate) fn progress(args: &InputArgs, quiet: bool, lines: bool) -> Progress {
+    if lines {
+        Progress::Lines
+    } else if !quiet && !args.no_progress && terminal::is_stderr_terminal() {
+        Progress::Bar
+    } else {
+        Progress::No
     }
 }
 
