@@ -21,7 +21,7 @@ mod text;
 mod timeline;
 mod view;
 
-pub use html::policy as html_policy;
+pub use html::{COLOURS as HTML_COLOURS, THEME as HTML_THEME, policy as html_policy};
 pub use json::scan_schema;
 pub use layout::{pad, width, wrap};
 pub use style::Paint;
