@@ -25,6 +25,7 @@ fn help() {
       init         Write a commented toctou.toml
       baseline     Keep a list of known findings, so that only new ones count
       guard        Stand in front of a server and close its windows while it runs
+      serve        Serve a web page that scans repositories and archives
       completions  Print a completion script for a shell
 
     Options:

@@ -191,10 +191,7 @@ mod tests {
         ])
         .expect("a story");
         let holds: Vec<_> = story.frames.iter().map(|f| f.holds.as_deref()).collect();
-        assert_eq!(
-            holds,
-            ["v0", "v0", "v0 + B", "v0 + A", "v0 + A"].map(Some)
-        );
+        assert_eq!(holds, ["v0", "v0", "v0 + B", "v0 + A", "v0 + A"].map(Some));
         // B read before it wrote, and nobody wrote in between: only A is stale.
         assert_eq!(story.frames[2].stale, None);
         assert_eq!(story.frames[3].stale, Some(0));
