@@ -1,6 +1,6 @@
 // A real browser for the tests of this folder: Chromium from Debian's packages, driven by playwright-core.
-import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
@@ -57,7 +57,6 @@ export async function axe(page) {
   const path = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
   // Our own pages let no other script in; a test may look all the same.
   const session = await page.context().newCDPSession(page);
-  const { readFileSync } = await import("node:fs");
   await session.send("Runtime.evaluate", { expression: readFileSync(path, "utf8") });
   const { result, exceptionDetails } = await session.send("Runtime.evaluate", {
     expression: `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] })
@@ -82,8 +81,4 @@ export function report(file, ...args) {
   if (error) throw error;
   if (status !== 0 && status !== 1) throw new Error(`toctou scan: exit code ${status}\n${stderr}`);
   return pathToFileURL(file).href;
-}
-
-export function version() {
-  return execFileSync(toctou, ["--version"], { encoding: "utf8" }).trim();
 }

@@ -12,11 +12,12 @@ const callPath = (finding) => {
 
 const snippet = (what, text) => h("div", { class: "snippet" },
   h("span", { class: "for" }, prose(what)), copyButton("Copy", text),
-  h("pre", { tabindex: 0, role: "region", "aria-label": what.replaceAll("`", "") }, text));
+  h("pre", { tabindex: 0, role: "group", "aria-label": what.replaceAll("`", "") }, text));
 
 const snippets = (finding) => {
   const comment = /\.py$/.test(finding.file) ? "#" : "//";
   return [
+    snippet("Prove: run the server, and drive two calls through this window", `toctou scan . --output json=scan.json\ntoctou prove --from scan.json -- COMMAND`),
     finding.guard && snippet("Guard: an entry for `guard.toml`; `toctou guard --policy guard.toml -- COMMAND` then keeps these calls apart", finding.guard),
     snippet("Learn more about the rule", `toctou explain ${finding.rule}`),
     snippet("Ignore: above the line, with your reason", `${comment} toctou: ignore[${finding.rule}] why it cannot happen`),

@@ -1,4 +1,5 @@
 // From the data to the page.
+const PART = 40;
 const rank = (finding) => SEVERITIES.indexOf(finding.severity);
 
 // A finding stands once, with the first of the entry points that lead to it.
@@ -13,20 +14,47 @@ const groupsOf = (findings) => {
   const worst = (group) => Math.min(...group.findings.map(rank));
   const ordered = [...groups.values()];
   for (const group of ordered) group.findings.sort((a, b) => rank(a) - rank(b));
-  return ordered.sort((a, b) => worst(a) - worst(b));
+  ordered.sort((a, b) => worst(a) - worst(b));
+  // In parts, so that no part takes long to make.
+  return ordered.flatMap(({ entry, findings: all }) => {
+    const parts = [];
+    for (let from = 0; from < all.length; from += PART) parts.push({ entry, findings: all.slice(from, from + PART), continued: from > 0 });
+    return parts;
+  });
 };
 
-const groupSection = (group, index, cards) => {
-  const { entry } = group;
+// A group is made when its turn comes; what it stands for is known before.
+const groupOf = ({ entry, findings, continued }, index, rules) => {
   const id = `group-${index}`;
-  const count = h("span", { class: "kind" });
-  const element = h("section", { class: "group", "aria-labelledby": id },
-    h("h2", { id },
-      entry ? [h("span", { class: "kind" }, entry.kind), h("span", { class: "name" }, entry.name)] : h("span", { class: "name" }, "No entry point known"),
-      count,
-      entry && entry.line > 0 && h("span", { class: "at" }, `${entry.file}:${entry.line}`)),
-    cards.map((card) => card.element));
-  return { element, cards, count };
+  let made = null;
+  const group = {
+    findings,
+    cards: [],
+    get element() {
+      if (made) return made;
+      group.count = h("span", { class: "kind" });
+      group.cards = findings.map((finding) => findingCard(finding, rules));
+      made = h("section", { class: "group", "aria-labelledby": id },
+        h("h2", { id },
+          entry ? [h("span", { class: "kind" }, entry.kind), h("span", { class: "name" }, entry.name)] : h("span", { class: "name" }, "No entry point known"),
+          group.count,
+          continued && h("span", { class: "kind" }, "continued"),
+          entry && entry.line > 0 && h("span", { class: "at" }, `${entry.file}:${entry.line}`)),
+        group.cards.map((card) => card.element));
+      return made;
+    },
+    // Shows what matches, and says how many that are.
+    apply(wanted) {
+      const visible = findings.filter(wanted).length;
+      if (made) {
+        for (const card of group.cards) card.element.hidden = !wanted(card.finding);
+        made.hidden = visible === 0;
+        group.count.textContent = plural(visible, "finding");
+      }
+      return visible;
+    },
+  };
+  return group;
 };
 
 const start = () => {
@@ -40,40 +68,49 @@ const start = () => {
   byId("summary").append(...summary(data).filter(Boolean));
   byId("foot").append(...foot(data).filter(Boolean));
 
-  let state = readHash();
-  const cards = new Map();
-  const groups = groupsOf(data.findings).map((group, index) => groupSection(group, index, group.findings.map((finding) => {
-    const card = findingCard(finding, data.rules);
-    cards.set(finding.id, card);
-    return card;
-  })));
+  const state = readHash();
+  const groups = groupsOf(data.findings).map((group, index) => groupOf(group, index, data.rules));
+  const list = byId("findings");
   const empty = h("div", { class: "empty", hidden: true }, h("b", null, "Nothing to show"), data.findings.length ? "No finding matches these filters." : "The scan found nothing for this persona.");
-  byId("findings").append(...groups.map((group) => group.element), empty);
+  list.append(empty);
+  const wanted = (finding) => matches(finding, state) || finding.id === state.finding;
+  // The first screens at once, the others while the reader looks at them.
+  let ready = 0;
+  const more = (count) => {
+    const next = groups.slice(ready, ready + count);
+    ready += next.length;
+    empty.before(...next.map((group) => group.element));
+    next.forEach((group) => group.apply(wanted));
+  };
+  const rest = () => {
+    if (ready >= groups.length) return;
+    more(40);
+    setTimeout(rest);
+  };
+  const everything = () => more(groups.length - ready);
+  const cardOf = (id) => {
+    const index = groups.findIndex((group) => group.findings.some((finding) => finding.id === id));
+    if (index < 0) return null;
+    more(index + 1 - ready);
+    return groups[index].cards.find((card) => card.finding.id === id);
+  };
 
   const all = h("button", { type: "button", class: "quiet" }, "Open all");
   const words = h("span", null);
   byId("count").append(words, data.findings.length > 1 ? all : "");
-  const shown = () => groups.flatMap((group) => group.cards).filter((card) => !card.element.hidden);
+  const shown = () => {
+    everything();
+    return groups.flatMap((group) => group.cards).filter((card) => !card.element.hidden);
+  };
   all.addEventListener("click", () => {
-    const list = shown();
-    const open = list.some((card) => !card.isOpen);
-    list.forEach((card) => card.open(open));
+    const cards = shown();
+    const open = cards.some((card) => !card.isOpen);
+    cards.forEach((card) => card.open(open));
     all.textContent = open ? "Close all" : "Open all";
   });
 
   const apply = () => {
-    let count = 0;
-    for (const group of groups) {
-      let here = 0;
-      for (const card of group.cards) {
-        const visible = matches(card.finding, state) || card.finding.id === state.finding;
-        card.element.hidden = !visible;
-        here += visible;
-      }
-      group.element.hidden = here === 0;
-      group.count.textContent = plural(here, "finding");
-      count += here;
-    }
+    const count = groups.reduce((sum, group) => sum + group.apply(wanted), 0);
     empty.hidden = count > 0;
     words.textContent = count === data.findings.length ? plural(count, "finding") : `${count.toLocaleString("en")} of ${plural(data.findings.length, "finding")}`;
   };
@@ -88,13 +125,16 @@ const start = () => {
   byId("filters").append(filters.panel);
   if (data.findings.length < 2) byId("filters").hidden = true;
 
+  let here = null;
   const follow = () => {
-    const card = cards.get(state.finding);
-    for (const other of cards.values()) other.element.classList.toggle("here", other === card);
-    if (!card) return;
-    card.open();
-    card.element.scrollIntoView({ block: "start" });
-    card.focus();
+    if (here) here.element.classList.remove("here");
+    here = cardOf(state.finding);
+    if (!here) return false;
+    here.element.classList.add("here");
+    here.open();
+    here.element.scrollIntoView({ block: "start" });
+    here.focus();
+    return true;
   };
   addEventListener("hashchange", () => {
     if (["#findings", "#main"].includes(location.hash)) return;
@@ -103,21 +143,28 @@ const start = () => {
     apply();
     follow();
   });
+  more(30);
   apply();
-  if (cards.has(state.finding)) follow();
   // The worst one open: what the page is about is seen at once.
-  else if (shown().length) shown()[0].open();
+  if (!follow()) {
+    const first = groups.slice(0, ready).flatMap((group) => group.cards).find((card) => !card.element.hidden);
+    if (first) first.open();
+  }
+  setTimeout(rest);
 
   // On paper there is nothing to open or to play.
-  let opened = [];
+  let restore = [];
   addEventListener("beforeprint", () => {
-    opened = shown().filter((card) => !card.isOpen);
-    for (const card of shown()) { card.open(); card.whole(); }
-    for (const details of document.querySelectorAll(".foot details")) details.open = true;
+    const cards = shown();
+    const closed = cards.filter((card) => !card.isOpen);
+    const details = [...document.querySelectorAll("details:not([open])")];
+    for (const card of cards) { card.open(); card.whole(); }
+    for (const element of details) element.open = true;
+    restore = [...closed.map((card) => () => card.open(false)), ...details.map((element) => () => { element.open = false; })];
   });
   addEventListener("afterprint", () => {
-    opened.forEach((card) => card.open(false));
-    opened = [];
+    restore.forEach((undo) => undo());
+    restore = [];
   });
 };
 document.addEventListener("DOMContentLoaded", start);

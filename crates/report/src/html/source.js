@@ -48,7 +48,7 @@ const source = (finding) => {
     const hashComments = excerpt.file.endsWith(".py");
     return h("figure", { class: "code", "data-file": excerpt.file },
       h("figcaption", null, excerpt.file),
-      h("pre", { tabindex: 0, role: "region", "aria-label": `Source of ${excerpt.file}` },
+      h("pre", { tabindex: 0, role: "group", "aria-label": `Source of ${excerpt.file}` },
         h("code", null, excerpt.lines.map((line) => sourceLine(line, hashComments, said)))));
   });
 };

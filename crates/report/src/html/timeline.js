@@ -9,10 +9,12 @@ const looksLikeCode = (text) => /[(){}[\]=;."'`<>]/.test(text);
 const placeOf = (frame) => (frame.line ? `${frame.file.split("/").at(-1)}:${frame.line}` : "");
 
 const sentence = (story, frame) => {
-  if (frame.lane === undefined) return `In the end: ${frame.text}.`.replaceAll("..", ".");
-  const parts = [`Call ${story.lanes[frame.lane]} ${VERBS[frame.action]}`];
+  if (frame.lane === undefined) return `In the end: ${frame.text}.`.replace(/\.\.$/, ".");
+  const code = looksLikeCode(frame.text);
+  const parts = [`Call ${story.lanes[frame.lane]} ${code ? VERBS[frame.action] : frame.text}`];
   if (frame.value) parts.push(frame.action === "read" ? ` and sees ${frame.value}` : ` ${frame.value}`);
-  if (frame.line) parts.push(`, ${placeOf(frame)}`);
+  if (code) parts.push(`: ${frame.text}`);
+  if (frame.line) parts.push(` (${placeOf(frame)})`);
   parts.push(".");
   if (frame.stale !== undefined) parts.push(` It trusts what it read at step ${frame.stale + 1}; that has changed since.`);
   if (frame.undoes !== undefined) parts.push(` ${story.frames[frame.undoes].value} of call ${story.lanes[story.frames[frame.undoes].lane]} is lost.`);
