@@ -19,7 +19,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use crate::log::log;
-pub(crate) use answer::html_text;
 pub(crate) use service::{Service, SiteOptions};
 
 const MOST_CONNECTIONS: usize = 1024;

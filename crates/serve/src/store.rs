@@ -475,3 +475,6 @@ CREATE INDEX IF NOT EXISTS jobs_waiting ON jobs (number) WHERE state IN ('queued
 CREATE INDEX IF NOT EXISTS jobs_of_caller ON jobs (caller) WHERE state IN ('queued', 'running');
 CREATE INDEX IF NOT EXISTS jobs_by_source ON jobs (source, number);
 ";
+
+#[cfg(test)]
+mod tests;

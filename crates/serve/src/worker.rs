@@ -35,7 +35,7 @@ impl Worker {
         loop {
             let claimed = tokio::select! {
                 claimed = self.store.claim(self.lease) => claimed,
-                _ = stopped.wait_for(|stopped| *stopped) => return,
+                () = told(&mut stopped) => return,
             };
             match claimed {
                 Ok(Some(claim)) => self.work(&claim, &mut stopped).await,
@@ -50,14 +50,14 @@ impl Worker {
                     tokio::select! {
                         () = self.arrived.notified() => {}
                         () = tokio::time::sleep(pause) => {}
-                        _ = stopped.wait_for(|stopped| *stopped) => return,
+                        () = told(&mut stopped) => return,
                     }
                 }
                 Err(error) => {
                     log("cannot-claim", &error);
                     tokio::select! {
                         () = tokio::time::sleep(Duration::from_secs(1)) => {}
-                        _ = stopped.wait_for(|stopped| *stopped) => return,
+                        () = told(&mut stopped) => return,
                     }
                 }
             }
@@ -78,7 +78,7 @@ impl Worker {
                         log("job-lost", &claim.id);
                         return;
                     }
-                    _ = stopped.wait_for(|stopped| *stopped) => {
+                    () = told(stopped) => {
                         if let Err(error) = self.store.release(&claim.id, claim.fence).await {
                             log("cannot-release", &error);
                         }
@@ -138,6 +138,11 @@ impl Worker {
             }
         }
     }
+}
+
+/// Waits until it is time to stop.
+async fn told(stopped: &mut watch::Receiver<bool>) {
+    let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
 /// Folders for scans. One that a killed process left is removed by the next.

@@ -16,7 +16,14 @@ use support::{Kind, Server};
 use web::Site;
 
 const LIMITS: [&str; 8] = [
-    "--allow-private", "--rate", "100000", "--pending", "100000", "--threads", "1", "--lease=2",
+    "--allow-private",
+    "--rate",
+    "100000",
+    "--pending",
+    "100000",
+    "--threads",
+    "1",
+    "--lease=2",
 ];
 
 fn front<'a>(url: &'a str, folder: &std::path::Path) -> Site {
@@ -64,7 +71,11 @@ fn a_killed_worker_is_replaced() {
         assert_eq!(scan["findings"], 1);
     }
     let list = site.get("/api/scans").json();
-    assert_eq!(list["scans"].as_array().map(Vec::len), Some(6), "nothing is doubled");
+    assert_eq!(
+        list["scans"].as_array().map(Vec::len),
+        Some(6),
+        "nothing is doubled"
+    );
     assert!(!second.said().contains("refused"), "{}", second.said());
     // What the killed one left is gone: nobody holds its lock.
     second.stop();
@@ -114,7 +125,11 @@ fn a_poisoned_job_is_given_up() {
     let poison = site.submit(&git.url("silent/x")).id();
     for _ in 0..3 {
         let victim = worker(&url, project.path());
-        until("nobody takes it", || site.scan(&poison)["progress"].to_string().contains("cloning"));
+        until("nobody takes it", || {
+            site.scan(&poison)["progress"]
+                .to_string()
+                .contains("cloning")
+        });
         victim.signal("KILL");
         drop(victim);
         std::thread::sleep(Duration::from_millis(2300));
@@ -139,7 +154,9 @@ fn a_restart_of_the_database_is_survived() {
     let zip = Zip::default()
         .entry("index.ts", 0o100_644, RACY.as_bytes())
         .bytes();
-    let mut ids: Vec<String> = (0..4).map(|_| site.submit(&git.url("slow/notes")).id()).collect();
+    let mut ids: Vec<String> = (0..4)
+        .map(|_| site.submit(&git.url("slow/notes")).id())
+        .collect();
     ids.push(site.upload("a.zip", &zip).id());
     until("nothing runs", || site.scan(&ids[0])["state"] == "running");
     database.stop();
@@ -149,11 +166,17 @@ fn a_restart_of_the_database_is_survived() {
     assert_eq!(site.get("/healthz").status, 503);
     std::thread::sleep(Duration::from_secs(1));
     database.run();
-    until("it does not come back", || site.get("/healthz").status == 200);
+    until("it does not come back", || {
+        site.get("/healthz").status == 200
+    });
     ids.push(site.submit(&git.url("notes")).id());
     for id in &ids {
         let scan = site.wait(id);
-        assert_eq!((scan["state"].as_str(), scan["findings"].as_i64()), (Some("done"), Some(1)), "{scan}");
+        assert_eq!(
+            (scan["state"].as_str(), scan["findings"].as_i64()),
+            (Some("done"), Some(1)),
+            "{scan}"
+        );
     }
     drop(workers);
 }
@@ -166,9 +189,20 @@ fn limits_reach_across_processes() {
     let url = database.url();
     let project = Project::new(&[]);
     let options = [
-        "--allow-private", "--rate", "1000", "--pending", "9", "--workers", "0", "--store", &url,
+        "--allow-private",
+        "--rate",
+        "1000",
+        "--pending",
+        "9",
+        "--workers",
+        "0",
+        "--store",
+        &url,
     ];
-    let sites = [Site::start(project.path(), &options), Site::start(project.path(), &options)];
+    let sites = [
+        Site::start(project.path(), &options),
+        Site::start(project.path(), &options),
+    ];
     let answers: Vec<u16> = std::thread::scope(|scope| {
         let all: Vec<_> = (0..40)
             .map(|n| {
@@ -176,7 +210,13 @@ fn limits_reach_across_processes() {
                 scope.spawn(move || site.submit("http://127.0.0.1:9/x").status)
             })
             .collect();
-        all.into_iter().map(|one| one.join().expect("an answer")).collect()
+        all.into_iter()
+            .map(|one| one.join().expect("an answer"))
+            .collect()
     });
-    assert_eq!(answers.iter().filter(|status| **status == 202).count(), 9, "{answers:?}");
+    assert_eq!(
+        answers.iter().filter(|status| **status == 202).count(),
+        9,
+        "{answers:?}"
+    );
 }

@@ -150,7 +150,7 @@ impl Problem {
 }
 
 /// Text that a browser takes for nothing but text, in content and in quoted attributes.
-pub(crate) fn html_text(text: &str) -> String {
+pub(super) fn html_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -43,7 +43,10 @@ impl Site {
             let line = lines.next().expect("a line before the end").expect("text");
             eprintln!("{line}");
             if let Some(rest) = line.strip_prefix("toctou serve: ") {
-                break rest.trim_start_matches("http://").trim_end_matches('/').to_owned();
+                break rest
+                    .trim_start_matches("http://")
+                    .trim_end_matches('/')
+                    .to_owned();
             }
         };
         let all = Arc::clone(&said);
@@ -136,7 +139,10 @@ impl Site {
     pub fn failure(&self, answer: &Answer) -> String {
         if answer.status != 202 {
             assert_eq!(answer.status, 400, "{}", answer.body);
-            return answer.json()["error"]["what"].as_str().expect("text").to_owned();
+            return answer.json()["error"]["what"]
+                .as_str()
+                .expect("text")
+                .to_owned();
         }
         let scan = self.wait(&answer.id());
         assert_eq!(scan["state"], "failed", "{scan}");
