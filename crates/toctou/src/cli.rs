@@ -1,6 +1,7 @@
 //! The command line: what can be typed. What it means is in [`crate::commands`].
 
 mod guard;
+mod serve;
 mod source;
 
 use std::path::PathBuf;
@@ -16,6 +17,8 @@ use guard::GUARD_EXAMPLES;
 pub(crate) use guard::{
     GuardAction, GuardArgs, GuardCheckArgs, GuardInitArgs, GuardRunArgs, LogLevel, TargetArgs,
 };
+use serve::SERVE_EXAMPLES;
+pub(crate) use serve::ServeArgs;
 pub(crate) use source::{ReachChoice, SourceArgs};
 
 const STYLES: Styles = Styles::styled()
@@ -86,6 +89,9 @@ pub(crate) enum Command {
     Lsp,
     /// Let an agent check the server it is writing: an MCP server on standard input and output
     Mcp(McpArgs),
+    /// Serve a web page that scans repositories and archives
+    #[command(after_long_help = SERVE_EXAMPLES)]
+    Serve(Box<ServeArgs>),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// For toctou's own development

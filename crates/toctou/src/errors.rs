@@ -65,6 +65,8 @@ pub(crate) enum Error {
     Exists { path: PathBuf },
     #[error("the guard cannot work")]
     Guard(toctou_guard::run::GuardError),
+    #[error("the service cannot work")]
+    Serve(toctou_serve::ServeError),
     #[error("which server?")]
     WhichServer {
         wanted: Option<String>,
@@ -155,6 +157,7 @@ impl Error {
                 )]
             }
             Self::Guard(error) => causes(error),
+            Self::Serve(error) => causes(error),
             Self::WhichServer {
                 wanted: Some(name), ..
             } => vec![format!("there is no server `{name}`")],
@@ -198,6 +201,7 @@ impl Error {
             }
             Self::Exists { .. } => Some("`--force` replaces it".to_owned()),
             Self::Guard(error) => error.hint().map(str::to_owned),
+            Self::Serve(error) => error.hint().map(str::to_owned),
             Self::WhichServer { .. } => Some(
                 "give its command (`toctou guard -- node server.js`), or choose one: `--servers mcp.json --server NAME`"
                     .to_owned(),
