@@ -179,10 +179,7 @@ async fn a_package_imports_from_the_folders_above() {
             readable: vec![modules, main.clone()],
             ..SandboxSpec::default()
         };
-        let state = fresh();
-        drop(sandbox(&spec, state.copy().expect("a copy")).close().await);
-        let opened = sandbox(&spec, state);
-        let state = opened.close().await;
+        let state = sandbox(&spec, fresh()).close().await;
         let opened = sandbox(&spec, state.copy().expect("a copy"));
         let main = main.to_string_lossy();
         let mut client = Client::start_quietly(&opened, &["node", &main], SYSCALLS).await;
