@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use toctou_report::{Paint, clean};
 use toctou_rules::suppress::SuppressError;
+use toctou_source::SourceError;
 
 pub(crate) const FINDINGS: u8 = 1;
 const FAILED: u8 = 2;
@@ -15,6 +16,10 @@ const NOTHING: u8 = 3;
 pub(crate) enum Error {
     #[error("no such file or folder")]
     NoSuchPath { path: PathBuf },
+    #[error("the source cannot be brought here")]
+    Source { text: String, error: SourceError },
+    #[error("a source is scanned alone")]
+    SourceAmongPaths { text: String },
     #[error("nothing to analyse")]
     NothingToAnalyse { what: String },
     #[error("no file could be analysed")]
@@ -75,6 +80,18 @@ pub(crate) enum Error {
     Threads { count: usize, message: String },
     #[error("generated files are not current")]
     Stale { files: Vec<String> },
+    /// Nobody waits for the answer any more. Seen by editors only.
+    #[error("stopped")]
+    Stopped,
+    #[error("cannot compare with the past")]
+    Since {
+        message: String,
+        hint: Option<&'static str>,
+    },
+    #[error("the editor and toctou do not understand each other")]
+    Editor { message: String },
+    #[error("there is no job summary to write to")]
+    NoJobSummary,
     #[error("toctou itself failed")]
     Internal {
         doing: &'static str,
@@ -96,6 +113,16 @@ impl Error {
             Self::NoSuchPath { path } | Self::Exists { path } | Self::NoBaseline { path } => {
                 vec![path.display().to_string()]
             }
+            Self::Source { text, error } => {
+                let mut lines = vec![error.to_string()];
+                if !text.contains(':') {
+                    lines.push(format!(
+                        "there is no `{text}` here, so it was taken for a repository on GitHub"
+                    ));
+                }
+                lines
+            }
+            Self::SourceAmongPaths { text } => vec![text.clone()],
             Self::NothingToAnalyse { what } => vec![what.clone()],
             Self::NothingReadable { faults } => first_few(faults),
             Self::Read { path, error } | Self::Write { path, error } => {
@@ -137,8 +164,11 @@ impl Error {
             Self::Servers { path, message } | Self::NotAScan { path, message } => {
                 vec![format!("{}: {message}", path.display())]
             }
-            Self::Threads { message, .. } => vec![message.clone()],
+            Self::Threads { message, .. } | Self::Editor { message } => vec![message.clone()],
             Self::Stale { files } => files.clone(),
+            Self::Stopped => Vec::new(),
+            Self::Since { message, .. } => message.lines().map(str::to_owned).collect(),
+            Self::NoJobSummary => vec!["GITHUB_STEP_SUMMARY is not set".to_owned()],
             Self::Internal { doing, message } => vec![format!("while {doing}: {message}")],
         }
     }
@@ -146,6 +176,10 @@ impl Error {
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoSuchPath { .. } | Self::Read { .. } | Self::Write { .. } => None,
+            Self::Source { error, .. } => error.hint().map(str::to_owned),
+            Self::SourceAmongPaths { .. } => {
+                Some("run `toctou scan` once for it, and once for the others".to_owned())
+            }
             Self::NothingToAnalyse { .. } => {
                 Some("give the folder that holds the server's source".to_owned())
             }
@@ -181,6 +215,12 @@ impl Error {
             }
             Self::Threads { .. } => Some("try a smaller `--threads`".to_owned()),
             Self::Stale { .. } => Some("run `cargo run -p toctou -- dev generate`".to_owned()),
+            Self::Stopped => None,
+            Self::Editor { .. } => Some("an editor starts this: docs/editor.md says how".to_owned()),
+            Self::Since { hint, .. } => hint.map(str::to_owned),
+            Self::NoJobSummary => Some(
+                "GitHub Actions sets it; elsewhere, `--output markdown=FILE` writes the same text".to_owned(),
+            ),
             Self::Internal { .. } => Some(
                 "this is a bug; please report it with the command line: https://github.com/toctou-dev/toctou/issues"
                     .to_owned(),
