@@ -198,7 +198,9 @@ impl<'a> Search<'a> {
                 continue;
             };
             work.attempt.outcome = AttemptOutcome::Inconclusive;
-            work.attempt.reason = Some("a violation was seen, and time was up before it could be confirmed".to_owned());
+            work.attempt.reason = Some(
+                "a violation was seen, and time was up before it could be confirmed".to_owned(),
+            );
             let passed = gates::pass(self.lab, set, &schedule, &outcome, gates::REPLAYS_NEEDED)?;
             let passed = match passed {
                 Passed::Proved { .. } => match self.smaller(set, &schedule)? {

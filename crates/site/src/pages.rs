@@ -11,6 +11,7 @@ const GUIDES: &[&str] = &[
     "docs/scan.md",
     "docs/report.md",
     "docs/prove.md",
+    "docs/prove.md",
     "docs/guard.md",
     "docs/ci.md",
     "docs/suppressions-and-baseline.md",

@@ -157,6 +157,10 @@ pub(crate) struct ScanArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) job_summary: bool,
 
+    /// The JSON of `toctou prove --from … --output json`: what it proved is of high confidence
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
+    pub(crate) proofs: Option<PathBuf>,
+
     /// Draw every timeline and name everything that was skipped
     #[arg(long, short, help_heading = "Output")]
     pub(crate) verbose: bool,

@@ -34,6 +34,9 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
         None
     };
     let mut scan = input.scan(&args.input, baseline.as_ref(), progress)?;
+    if let Some(path) = &args.proofs {
+        super::prove::apply(path, &mut scan.findings)?;
+    }
     let known = match &args.since {
         Some(name) => since::known(&input, &args.input, name, &mut scan)?,
         None => BTreeSet::new(),
