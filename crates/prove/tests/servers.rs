@@ -63,9 +63,16 @@ fn an_update_without_a_lock_is_lost_in_two_processes_and_replays() {
     assert_eq!(report.outcome, Outcome::Proved, "{}", report.summary);
     let proof = &report.proofs[0];
     assert_eq!(proof.scope, "cross-process");
-    assert_eq!(proof.strategy, "hold", "one call at a time in a process: only two can race");
+    assert_eq!(
+        proof.strategy, "hold",
+        "one call at a time in a process: only two can race"
+    );
     assert_eq!(proof.replays.reproduced, proof.replays.of);
-    assert!(proof.recipe.headline.contains("lost"), "{}", proof.recipe.headline);
+    assert!(
+        proof.recipe.headline.contains("lost"),
+        "{}",
+        proof.recipe.headline
+    );
     assert!(report.json().contains("toctou.prove/1"));
 
     let again = options("plain", 60);
@@ -98,9 +105,17 @@ fn hostile_servers_get_a_clear_answer() {
         let error = run(kind, 30).expect_err(kind);
         assert!(error.is_nothing(), "{kind}: {error}");
     }
-    for (kind, words) in [("dies", "no database given"), ("garbage", ""), ("mute", ""), ("crash", "")] {
+    for (kind, words) in [
+        ("dies", "no database given"),
+        ("garbage", ""),
+        ("mute", ""),
+        ("crash", ""),
+    ] {
         let error = run(kind, 8).expect_err(kind);
         let lines = error.lines().join("\n");
-        assert!(!error.is_nothing() && lines.contains(words), "{kind}: {lines}");
+        assert!(
+            !error.is_nothing() && lines.contains(words),
+            "{kind}: {lines}"
+        );
     }
 }

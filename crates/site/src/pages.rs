@@ -11,7 +11,6 @@ const GUIDES: &[&str] = &[
     "docs/scan.md",
     "docs/report.md",
     "docs/prove.md",
-    "docs/prove.md",
     "docs/guard.md",
     "docs/ci.md",
     "docs/suppressions-and-baseline.md",
