@@ -256,11 +256,12 @@ import { readFile, writeFile } from "node:fs/promises";
 const server = new McpServer({ name: "many", version: "1" });${tools.join("")}\n`);
   }
   const url = report(join(folder, "many.html"), many);
-  // The best of a few rounds: other work on the machine is not the page's fault.
+  // Until one round is fast enough, or eight were not: other work on the machine is not the page's fault.
   const times = [];
   const scrolls = [];
+  const fast = () => times.some(([usable]) => usable < 1000) && scrolls.some(([median, slow]) => median < 34 && slow < 100);
   let page;
-  for (let round = 0; round < 4; round++) {
+  for (let round = 0; round < 8 && !(round > 1 && fast()); round++) {
     if (page) await close(page);
     page = await openPage(browser);
     await page.goto(url, { waitUntil: "commit" });
@@ -297,10 +298,8 @@ const server = new McpServer({ name: "many", version: "1" });${tools.join("")}\n
     return performance.now() - start;
   });
   assert.equal(await page.locator(".finding:visible").count(), 10);
-  const best = (pairs, index) => Math.min(...pairs.map((pair) => pair[index]));
   const show = (pairs) => pairs.map((pair) => pair.map((time) => Math.round(time)).join("/")).join(", ");
   console.log(`1000 findings, ms: usable/complete ${show(times)}; a frame while scrolling, median/95 % ${show(scrolls)}; filter ${Math.round(filter)}`);
-  assert.ok(best(times, 0) < 1000, "can be used within a second");
-  assert.ok(best(scrolls, 0) < 34 && best(scrolls, 1) < 100, "scrolls smoothly");
+  assert.ok(fast(), "can be used within a second, and scrolls smoothly");
   await close(page);
 });

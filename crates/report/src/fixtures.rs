@@ -150,6 +150,7 @@ pub(crate) fn finding(line: u32, function: &str, tool: &str) -> Finding {
         fix: "hold one lock from the read to the write; between processes that is a lock file (proper-lockfile)".to_owned(),
         because: format!("`{tool}` is an MCP tool, and clients call tools concurrently"),
         fingerprint: "00000000000000f1".to_owned(),
+        anchor: String::new(),
         resource: Resource {
             kind: ResourceKind::File,
             key: "this.memoryFilePath".to_owned(),
@@ -172,8 +173,10 @@ pub(crate) fn finding(line: u32, function: &str, tool: &str) -> Finding {
             write,
             step("A", Action::Outcome, 0, "carol is lost: the file says [alice, bob], and both callers were told it worked"),
         ],
+        copies: Vec::new(),
         non_product: false,
         suppressed: None,
+        edit: None,
     }
 }
 

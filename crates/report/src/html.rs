@@ -17,7 +17,12 @@ use crate::clean;
 use crate::view::{View, plural};
 
 const SHELL: &str = include_str!("html/page.html");
+/// The colours of the page in light and dark, for pages that shall look like it.
+pub const COLOURS: &str = include_str!("html/colours.css");
+/// Chooses between them: as the system has it, or as the reader chose.
+pub const THEME: &str = include_str!("html/theme.js");
 const STYLE: &str = concat!(
+    include_str!("html/colours.css"),
     include_str!("html/base.css"),
     include_str!("html/summary.css"),
     include_str!("html/finding.css"),
@@ -27,6 +32,7 @@ const STYLE: &str = concat!(
 /// The first part runs before the page is drawn, the others share its scope.
 const SCRIPT: &str = concat!(
     "\"use strict\";\n(() => {\n",
+    include_str!("html/theme.js"),
     include_str!("html/base.js"),
     include_str!("html/summary.js"),
     include_str!("html/timeline.js"),

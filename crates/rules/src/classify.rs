@@ -59,7 +59,9 @@ pub fn findings(program: &Program, analysis: &Analysis) -> Vec<Finding> {
             out.push(of_defect(program, defect, meta, verdict));
         }
     }
-    number(one_per_place(out))
+    let mut out = one_per_place(out);
+    crate::copies::fold(&mut out);
+    number(out)
 }
 
 /// Several reads that lead to one write are one thing to fix: the finding that
@@ -147,7 +149,10 @@ fn number(list: Vec<(Finding, String)>) -> Vec<Finding> {
             ];
             let base = fingerprint(&parts, 0);
             let ordinal = seen.entry(base).or_default();
+            let anchor = [parts[0], "", parts[2], parts[3], parts[4]];
+            let anchor = fingerprint(&anchor, *ordinal);
             f.fingerprint = fingerprint(&parts, *ordinal);
+            f.anchor = anchor;
             *ordinal += 1;
             f
         })
@@ -229,6 +234,7 @@ fn of_window(case: &Case<'_>, meta: &RuleMeta, verdict: Verdict) -> (Finding, St
         fix: verdict.fix,
         because: because(w.in_server, &w.reached_by, &scopes),
         fingerprint: String::new(),
+        anchor: String::new(),
         resource: Resource {
             kind: w.kind,
             key: w.key.clone(),
@@ -238,8 +244,10 @@ fn of_window(case: &Case<'_>, meta: &RuleMeta, verdict: Verdict) -> (Finding, St
         gap,
         entry_points: entry_points(program, &w.reached_by),
         interleaving: story::of_window(case, &verdict.outcome),
+        copies: Vec::new(),
         non_product: w.role != FileRole::Product,
         suppressed: None,
+        edit: None,
     };
     (finding, kinds)
 }
@@ -278,6 +286,7 @@ fn of_defect(
         because: because(defect.in_server, &defect.reached_by, &scopes),
         scopes,
         fingerprint: String::new(),
+        anchor: String::new(),
         resource: Resource {
             kind: defect.resource,
             key: defect.key.clone(),
@@ -290,8 +299,10 @@ fn of_defect(
         gap: None,
         entry_points: entry_points(program, &defect.reached_by),
         interleaving: story::of_defect(program, defect, &verdict.outcome),
+        copies: Vec::new(),
         non_product: defect.role != FileRole::Product,
         suppressed: None,
+        edit: None,
     };
     (finding, format!("{:?}", defect.kind))
 }

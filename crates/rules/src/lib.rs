@@ -8,6 +8,7 @@
 pub mod baseline;
 mod case;
 mod classify;
+mod copies;
 pub mod registry;
 pub mod rules;
 pub mod score;

@@ -88,6 +88,10 @@ pub(crate) enum Command {
     /// Serve a web page that scans repositories and archives
     #[command(after_long_help = SERVE_EXAMPLES)]
     Serve(Box<ServeArgs>),
+    /// Show findings in an editor: a language server on standard input and output
+    Lsp,
+    /// Let an agent check the server it is writing: an MCP server on standard input and output
+    Mcp(McpArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// For toctou's own development
@@ -107,6 +111,7 @@ Examples:
                                                  read it here, upload it there
   toctou scan --output html=report.html          one page with timelines to step through
   toctou scan --fail-on high                     fail a build on high and critical only
+  toctou scan --since origin/main                only what this branch brings
 
 Exit codes: 0 nothing found, 1 findings, 2 toctou or its usage failed, 3 nothing to analyse.";
 
@@ -126,12 +131,25 @@ pub(crate) struct ScanArgs {
     #[arg(long, value_name = "SEVERITY", value_parser = severity(), help_heading = "Selection")]
     pub(crate) min_severity: Option<Severity>,
 
+    /// Show only what is new since this commit, branch or tag
+    ///
+    /// The tree is scanned as it is now and as it was where the two histories
+    /// part; what was found there is left out. Moved lines and renamed files
+    /// are not new. Needs Git, and changes nothing in the repository.
+    #[arg(long, value_name = "REF", help_heading = "Selection")]
+    pub(crate) since: Option<String>,
+
     /// Write the report in this format, to standard output or to a file (can be repeated)
     ///
-    /// Formats: text (the default), json, sarif, github, markdown, html. A file
-    /// is written whole or not at all. Only one format can go to standard output.
+    /// Formats: text (the default), json, sarif, github, markdown, html,
+    /// gitlab, junit. A file is written whole or not at all. Only one format can
+    /// go to standard output.
     #[arg(long, short, value_name = "FORMAT[=PATH]", value_parser = parse_output, help_heading = "Output")]
     pub(crate) output: Vec<OutputSpec>,
+
+    /// Add a Markdown report to the job's summary page, in GitHub Actions
+    #[arg(long, help_heading = "Output")]
+    pub(crate) job_summary: bool,
 
     /// Draw every timeline and name everything that was skipped
     #[arg(long, short, help_heading = "Output")]
@@ -194,6 +212,22 @@ pub(crate) struct InputArgs {
     pub(crate) no_progress: bool,
 }
 
+impl InputArgs {
+    /// One path, and everything as the project's config has it.
+    pub(crate) fn of(path: PathBuf) -> Self {
+        Self {
+            paths: vec![path],
+            persona: None,
+            config: None,
+            no_config: false,
+            baseline: None,
+            max_file_size: 10,
+            threads: None,
+            no_progress: true,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
     /// Id of the rule, such as file-read-modify-write
@@ -251,6 +285,13 @@ pub(crate) enum BaselineAction {
     Write(InputArgs),
     /// Drop entries that are found no longer
     Prune(InputArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpArgs {
+    /// Folders that may be read; paths are relative to the first
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    pub(crate) roots: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -82,6 +82,18 @@ pub(crate) enum Error {
     Threads { count: usize, message: String },
     #[error("generated files are not current")]
     Stale { files: Vec<String> },
+    /// Nobody waits for the answer any more. Seen by editors only.
+    #[error("stopped")]
+    Stopped,
+    #[error("cannot compare with the past")]
+    Since {
+        message: String,
+        hint: Option<&'static str>,
+    },
+    #[error("the editor and toctou do not understand each other")]
+    Editor { message: String },
+    #[error("there is no job summary to write to")]
+    NoJobSummary,
     #[error("toctou itself failed")]
     Internal {
         doing: &'static str,
@@ -155,8 +167,11 @@ impl Error {
             Self::Servers { path, message } | Self::NotAScan { path, message } => {
                 vec![format!("{}: {message}", path.display())]
             }
-            Self::Threads { message, .. } => vec![message.clone()],
+            Self::Threads { message, .. } | Self::Editor { message } => vec![message.clone()],
             Self::Stale { files } => files.clone(),
+            Self::Stopped => Vec::new(),
+            Self::Since { message, .. } => message.lines().map(str::to_owned).collect(),
+            Self::NoJobSummary => vec!["GITHUB_STEP_SUMMARY is not set".to_owned()],
             Self::Internal { doing, message } => vec![format!("while {doing}: {message}")],
         }
     }
@@ -204,6 +219,12 @@ impl Error {
             }
             Self::Threads { .. } => Some("try a smaller `--threads`".to_owned()),
             Self::Stale { .. } => Some("run `cargo run -p toctou -- dev generate`".to_owned()),
+            Self::Stopped => None,
+            Self::Editor { .. } => Some("an editor starts this: docs/editor.md says how".to_owned()),
+            Self::Since { hint, .. } => hint.map(str::to_owned),
+            Self::NoJobSummary => Some(
+                "GitHub Actions sets it; elsewhere, `--output markdown=FILE` writes the same text".to_owned(),
+            ),
             Self::Internal { .. } => Some(
                 "this is a bug; please report it with the command line: https://github.com/toctou-dev/toctou/issues"
                     .to_owned(),

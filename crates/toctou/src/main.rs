@@ -10,11 +10,13 @@ mod confine;
 mod discover;
 mod errors;
 mod fetch;
+mod git;
 mod languages;
 mod output;
 mod pipeline;
 mod roles;
 mod select;
+mod since;
 mod terminal;
 
 use std::process::ExitCode;

@@ -1,6 +1,8 @@
 //! `toctou scan`: find races in the source of a server.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use toctou_core::rule::{Persona, Severity};
 use toctou_report::View;
@@ -11,9 +13,9 @@ use crate::cli::{InputArgs, ScanArgs};
 use crate::config::{self, Config};
 use crate::discover::{self, Root};
 use crate::errors::{Error, FINDINGS};
-use crate::pipeline::{self, Progress, Request, Scan};
+use crate::pipeline::{self, Overlay, Progress, Request, Scan};
 use crate::select::{Selection, fails, select};
-use crate::{confine, fetch, output, terminal};
+use crate::{confine, fetch, output, since, terminal};
 
 pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
     // A clash of outputs is better known before the work than after it.
@@ -26,7 +28,16 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
         None => Input::open(&args.input)?,
     };
     let baseline = input.baseline(&args.input)?;
+    let job_summary = if args.job_summary {
+        Some(output::job_summary()?)
+    } else {
+        None
+    };
     let mut scan = input.scan(&args.input, baseline.as_ref(), progress)?;
+    let known = match &args.since {
+        Some(name) => since::known(&input, &args.input, name, &mut scan)?,
+        None => BTreeSet::new(),
+    };
 
     let config = &input.config;
     let persona = input.persona(&args.input);
@@ -37,6 +48,7 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
             .or(config.min_severity)
             .unwrap_or(Severity::Info),
         rules: &args.rule,
+        known: &known,
     };
     if let Some(fetched) = &fetched {
         fetched.add_to(&mut scan);
@@ -80,6 +92,11 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
                 written.push(path.display().to_string());
             }
         }
+    }
+    if let Some(path) = job_summary {
+        view.terminal = terminal::of_file();
+        output::append(&path, &output::summary_format().render(&view))?;
+        written.push("the job summary".to_owned());
     }
     if !args.quiet && !written.is_empty() {
         let count = view.active().count();
@@ -145,7 +162,7 @@ impl Input {
     }
 
     /// One that is named must be there; one that is only expected need not.
-    fn baseline(&self, args: &InputArgs) -> Result<Option<Baseline>, Error> {
+    pub(crate) fn baseline(&self, args: &InputArgs) -> Result<Option<Baseline>, Error> {
         let path = self.baseline_path(args);
         let named = args.baseline.is_some() || self.config.baseline.is_some();
         let expected = !args.no_config && self.root.origin.is_none();
@@ -161,14 +178,48 @@ impl Input {
         baseline: Option<&Baseline>,
         progress: Progress,
     ) -> Result<Scan, Error> {
-        pipeline::run(&Request {
-            root: &self.root,
+        let mut request = self.request(args, &self.root);
+        request.baseline = baseline;
+        request.progress = progress;
+        pipeline::run(&request)
+    }
+
+    /// The same paths as they once were, now below `root`.
+    pub(crate) fn scan_past(&self, args: &InputArgs, root: &Root) -> Result<Scan, Error> {
+        let mut request = self.request(args, root);
+        request.lenient = true;
+        pipeline::run(&request)
+    }
+
+    /// With texts of an editor in place of files, as long as `stop` is not set.
+    pub(crate) fn scan_text(
+        &self,
+        args: &InputArgs,
+        baseline: Option<&Baseline>,
+        overlay: &Overlay,
+        stop: &AtomicBool,
+    ) -> Result<Scan, Error> {
+        let mut request = self.request(args, &self.root);
+        request.baseline = baseline;
+        request.overlay = Some(overlay);
+        request.stop = Some(stop);
+        request.lenient = true;
+        pipeline::run(&request)
+    }
+
+    fn request<'a>(&'a self, args: &InputArgs, root: &'a Root) -> Request<'a> {
+        Request {
+            root,
             config: &self.config,
-            baseline,
+            baseline: None,
             threads: args.threads.map(usize::from),
             max_file_size: args.max_file_size.saturating_mul(1024 * 1024),
-            progress,
-        })
+            progress: Progress::No,
+            prefix: self.config.prefix(&self.root.folder),
+            overlay: None,
+            stop: None,
+            lenient: false,
+        }
     }
 }
 
