@@ -1,7 +1,7 @@
 //! Every way to fail: a title, what happened, what to do, and the exit code.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 use toctou_report::{Paint, clean};
@@ -117,7 +117,7 @@ impl Error {
             }
             Self::Source { text, error } => {
                 let mut lines = vec![error.to_string()];
-                if !text.contains(':') {
+                if !text.contains(':') && !Path::new(text).exists() {
                     lines.push(format!(
                         "there is no `{text}` here, so it was taken for a repository on GitHub"
                     ));

@@ -135,6 +135,7 @@ impl Service {
                 "text/javascript; charset=utf-8",
                 include_str!("../assets/page.js"),
             ),
+            Place::Icon => asset("image/svg+xml", pages::ICON),
             Place::Health => {
                 let checked = self.store.check().await;
                 checked.map_err(|error| Problem::unavailable(&error))?;
@@ -387,20 +388,26 @@ impl Service {
 /// A browser says where a form came from; programs say nothing.
 fn check_origin(headers: &HeaderMap) -> Result<()> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let site = text("sec-fetch-site");
-    let foreign = site.is_some_and(|site| !matches!(site, "same-origin" | "none"));
-    let origin = text(ORIGIN.as_str()).map(|origin| match origin.split_once("://") {
-        Some((_, host)) => host,
-        None => origin,
-    });
-    let other = origin.is_some() && origin != text(HOST.as_str());
-    if foreign || other {
+    // Newer browsers say it plainly, older ones by the origin alone.
+    let foreign = match text("sec-fetch-site") {
+        Some(site) => !matches!(site, "same-origin" | "none"),
+        None => is_other_origin(text),
+    };
+    if foreign {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,
             "another site sent this",
         ));
     }
     Ok(())
+}
+
+fn is_other_origin<'a>(text: impl Fn(&str) -> Option<&'a str>) -> bool {
+    let origin = text(ORIGIN.as_str()).map(|origin| match origin.split_once("://") {
+        Some((_, host)) => host,
+        None => origin,
+    });
+    origin.is_some() && origin != text(HOST.as_str())
 }
 
 async fn read(request: Request<Incoming>, most: usize) -> Result<Bytes> {
