@@ -8,7 +8,9 @@
 pub mod baseline;
 mod case;
 mod classify;
+mod edit;
 pub mod registry;
+mod repeat;
 pub mod rules;
 pub mod score;
 mod story;

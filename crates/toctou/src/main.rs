@@ -8,6 +8,7 @@ mod commands;
 mod config;
 mod discover;
 mod errors;
+mod fix;
 mod git;
 mod languages;
 mod output;
