@@ -78,6 +78,10 @@ pub(crate) enum Error {
     Servers { path: PathBuf, message: String },
     #[error("no policy can be made")]
     NotAScan { path: PathBuf, message: String },
+    #[error("nothing can be proved")]
+    Prove(toctou_prove::ProveError),
+    #[error("the plan is not valid")]
+    Plan { path: PathBuf, message: String },
     #[error("cannot start {count} threads")]
     Threads { count: usize, message: String },
     #[error("generated files are not current")]
@@ -111,6 +115,7 @@ impl Error {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::NothingToAnalyse { .. } => NOTHING,
+            Self::Prove(error) if error.is_nothing() => NOTHING,
             _ => FAILED,
         }
     }
@@ -173,6 +178,8 @@ impl Error {
             Self::Servers { path, message } | Self::NotAScan { path, message } => {
                 vec![format!("{}: {message}", path.display())]
             }
+            Self::Prove(error) => error.lines(),
+            Self::Plan { path, message } => vec![format!("{}: {message}", path.display())],
             Self::Threads { message, .. } | Self::Editor { message } => vec![message.clone()],
             Self::Stale { files } => files.clone(),
             Self::Stopped => Vec::new(),
@@ -230,6 +237,8 @@ impl Error {
             Self::NotAScan { .. } => {
                 Some("`toctou scan --output json=scan.json` writes what is needed".to_owned())
             }
+            Self::Prove(error) => error.hint().map(str::to_owned),
+            Self::Plan { .. } => Some("the formats are described in docs/prove.md".to_owned()),
             Self::Threads { .. } => Some("try a smaller `--threads`".to_owned()),
             Self::Stale { .. } => Some("run `cargo run -p toctou -- dev generate`".to_owned()),
             Self::Stopped => None,
