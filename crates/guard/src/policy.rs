@@ -17,7 +17,7 @@ use toctou_sync::Quota;
 
 pub use compile::{PolicyError, parse};
 pub use key::{KeyFault, Template};
-pub use scan::{ScanError, from_scan};
+pub use scan::{ScanError, entry_for, from_scan};
 
 /// The policy, checked.
 #[derive(Clone, Debug, Default)]

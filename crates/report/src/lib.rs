@@ -8,7 +8,10 @@
 
 pub mod clean;
 mod github;
+mod gitlab;
+mod html;
 mod json;
+mod junit;
 mod layout;
 mod markdown;
 mod sarif;
@@ -18,6 +21,7 @@ mod text;
 mod timeline;
 mod view;
 
+pub use html::{COLOURS as HTML_COLOURS, THEME as HTML_THEME, policy as html_policy};
 pub use json::scan_schema;
 pub use layout::{pad, width, wrap};
 pub use style::Paint;
@@ -49,6 +53,21 @@ pub const FORMATS: &[Format] = &[
         name: "markdown",
         summary: "for a pull request comment or a job summary",
         render: markdown::render,
+    },
+    Format {
+        name: "html",
+        summary: "one page for a browser: grade, source, timelines to step through",
+        render: html::render,
+    },
+    Format {
+        name: "gitlab",
+        summary: "GitLab's code quality report",
+        render: gitlab::render,
+    },
+    Format {
+        name: "junit",
+        summary: "JUnit XML, for Jenkins and other readers of test results",
+        render: junit::render,
     },
 ];
 

@@ -8,7 +8,10 @@
 pub mod baseline;
 mod case;
 mod classify;
+mod copies;
+mod edit;
 pub mod registry;
+mod repeat;
 pub mod rules;
 pub mod score;
 mod story;

@@ -14,6 +14,7 @@ pub(crate) fn finding(rule: &str, file: &str, line: u32) -> Finding {
         fix: String::new(),
         because: String::new(),
         fingerprint: format!("{line:016x}"),
+        anchor: String::new(),
         resource: Resource {
             kind: ResourceKind::File,
             key: "store".to_owned(),
@@ -30,7 +31,9 @@ pub(crate) fn finding(rule: &str, file: &str, line: u32) -> Finding {
         gap: None,
         entry_points: Vec::new(),
         interleaving: Vec::new(),
+        copies: Vec::new(),
         non_product: false,
         suppressed: None,
+        edit: None,
     }
 }

@@ -1,6 +1,8 @@
 //! The command line: what can be typed. What it means is in [`crate::commands`].
 
 mod guard;
+mod serve;
+mod source;
 
 use std::path::PathBuf;
 
@@ -15,6 +17,9 @@ use guard::GUARD_EXAMPLES;
 pub(crate) use guard::{
     GuardAction, GuardArgs, GuardCheckArgs, GuardInitArgs, GuardRunArgs, LogLevel, TargetArgs,
 };
+use serve::SERVE_EXAMPLES;
+pub(crate) use serve::ServeArgs;
+pub(crate) use source::{ReachChoice, SourceArgs};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().effects(Effects::BOLD))
@@ -80,6 +85,13 @@ pub(crate) enum Command {
     /// Stand in front of a server and close its windows while it runs
     #[command(after_long_help = GUARD_EXAMPLES)]
     Guard(Box<GuardArgs>),
+    /// Show findings in an editor: a language server on standard input and output
+    Lsp,
+    /// Let an agent check the server it is writing: an MCP server on standard input and output
+    Mcp(McpArgs),
+    /// Serve a web page that scans repositories and archives
+    #[command(after_long_help = SERVE_EXAMPLES)]
+    Serve(Box<ServeArgs>),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// For toctou's own development
@@ -91,11 +103,16 @@ const SCAN_EXAMPLES: &str = "\
 Examples:
   toctou scan                                    scan the current folder
   toctou scan packages/server src/tools.ts       several folders and files
+  toctou scan owner/name@v1.2#packages/server    a repository of GitHub, a tag, a folder of it
+  toctou scan npm:@scope/server@1.0.0            a package, without running any of it
   toctou scan --persona auditor                  everything a reviewer may want to see
   toctou scan --rule file-read-modify-write      one rule only
   toctou scan --output text --output sarif=toctou.sarif
                                                  read it here, upload it there
+  toctou scan --output html=report.html          one page with timelines to step through
   toctou scan --fail-on high                     fail a build on high and critical only
+  toctou scan --since origin/main                only what this branch brings
+  toctou scan --diff | git apply                 look at safe changes, or take them
 
 Exit codes: 0 nothing found, 1 findings, 2 toctou or its usage failed, 3 nothing to analyse.";
 
@@ -103,6 +120,9 @@ Exit codes: 0 nothing found, 1 findings, 2 toctou or its usage failed, 3 nothing
 pub(crate) struct ScanArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
+
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
 
     /// Show findings of these rules only (can be repeated)
     #[arg(long, value_name = "RULE", value_parser = parse_rule, help_heading = "Selection")]
@@ -112,12 +132,25 @@ pub(crate) struct ScanArgs {
     #[arg(long, value_name = "SEVERITY", value_parser = severity(), help_heading = "Selection")]
     pub(crate) min_severity: Option<Severity>,
 
+    /// Show only what is new since this commit, branch or tag
+    ///
+    /// The tree is scanned as it is now and as it was where the two histories
+    /// part; what was found there is left out. Moved lines and renamed files
+    /// are not new. Needs Git, and changes nothing in the repository.
+    #[arg(long, value_name = "REF", help_heading = "Selection")]
+    pub(crate) since: Option<String>,
+
     /// Write the report in this format, to standard output or to a file (can be repeated)
     ///
-    /// Formats: text (the default), json, sarif, github, markdown. A file is
-    /// written whole or not at all. Only one format can go to standard output.
+    /// Formats: text (the default), json, sarif, github, markdown, html,
+    /// gitlab, junit. A file is written whole or not at all. Only one format can
+    /// go to standard output.
     #[arg(long, short, value_name = "FORMAT[=PATH]", value_parser = parse_output, help_heading = "Output")]
     pub(crate) output: Vec<OutputSpec>,
+
+    /// Add a Markdown report to the job's summary page, in GitHub Actions
+    #[arg(long, help_heading = "Output")]
+    pub(crate) job_summary: bool,
 
     /// Draw every timeline and name everything that was skipped
     #[arg(long, short, help_heading = "Output")]
@@ -131,6 +164,23 @@ pub(crate) struct ScanArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) stats: bool,
 
+    /// Show changes that close findings, as a unified diff; change nothing
+    ///
+    /// Only where it is safe: a file that was looked for is created with a flag
+    /// that makes it fail if there is one, a lock is released on every way out,
+    /// a test is repeated in the statement that writes. Each is checked by
+    /// scanning what it leaves.
+    #[arg(long, conflicts_with = "fix", help_heading = "Changes")]
+    pub(crate) diff: bool,
+
+    /// Make these changes, then report what is left
+    #[arg(long, help_heading = "Changes")]
+    pub(crate) fix: bool,
+
+    /// Change files that Git could not bring back
+    #[arg(long, requires = "fix", help_heading = "Changes")]
+    pub(crate) allow_dirty: bool,
+
     /// Exit with 1 only for findings of this severity or worse
     #[arg(long, value_name = "SEVERITY", value_parser = severity(), help_heading = "Result")]
     pub(crate) fail_on: Option<Severity>,
@@ -143,7 +193,7 @@ pub(crate) struct ScanArgs {
 /// What every command that scans understands.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
-    /// Folders and files to scan
+    /// Folders and files to scan, or one source: a Git address, owner/name, npm:name@version, pypi:name==version, an archive
     #[arg(value_name = "PATH", default_value = ".")]
     pub(crate) paths: Vec<PathBuf>,
 
@@ -178,6 +228,22 @@ pub(crate) struct InputArgs {
     /// Show no progress bar
     #[arg(long, help_heading = "Output")]
     pub(crate) no_progress: bool,
+}
+
+impl InputArgs {
+    /// One path, and everything as the project's config has it.
+    pub(crate) fn of(path: PathBuf) -> Self {
+        Self {
+            paths: vec![path],
+            persona: None,
+            config: None,
+            no_config: false,
+            baseline: None,
+            max_file_size: 10,
+            threads: None,
+            no_progress: true,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -237,6 +303,13 @@ pub(crate) enum BaselineAction {
     Write(InputArgs),
     /// Drop entries that are found no longer
     Prune(InputArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpArgs {
+    /// Folders that may be read; paths are relative to the first
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    pub(crate) roots: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

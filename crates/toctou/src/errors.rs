@@ -1,11 +1,12 @@
 //! Every way to fail: a title, what happened, what to do, and the exit code.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 use toctou_report::{Paint, clean};
 use toctou_rules::suppress::SuppressError;
+use toctou_source::SourceError;
 
 pub(crate) const FINDINGS: u8 = 1;
 const FAILED: u8 = 2;
@@ -15,6 +16,10 @@ const NOTHING: u8 = 3;
 pub(crate) enum Error {
     #[error("no such file or folder")]
     NoSuchPath { path: PathBuf },
+    #[error("the source cannot be brought here")]
+    Source { text: String, error: SourceError },
+    #[error("a source is scanned alone")]
+    SourceAmongPaths { text: String },
     #[error("nothing to analyse")]
     NothingToAnalyse { what: String },
     #[error("no file could be analysed")]
@@ -60,6 +65,8 @@ pub(crate) enum Error {
     Exists { path: PathBuf },
     #[error("the guard cannot work")]
     Guard(toctou_guard::run::GuardError),
+    #[error("the service cannot work")]
+    Serve(toctou_serve::ServeError),
     #[error("which server?")]
     WhichServer {
         wanted: Option<String>,
@@ -75,6 +82,24 @@ pub(crate) enum Error {
     Threads { count: usize, message: String },
     #[error("generated files are not current")]
     Stale { files: Vec<String> },
+    /// Nobody waits for the answer any more. Seen by editors only.
+    #[error("stopped")]
+    Stopped,
+    #[error("cannot compare with the past")]
+    Since {
+        message: String,
+        hint: Option<&'static str>,
+    },
+    #[error("changes could not be undone")]
+    Dirty { files: Vec<String> },
+    #[error("a file was changed while it was scanned")]
+    ChangedMeanwhile { path: PathBuf },
+    #[error("a diff and a report go to one place")]
+    DiffClash { format: &'static str },
+    #[error("the editor and toctou do not understand each other")]
+    Editor { message: String },
+    #[error("there is no job summary to write to")]
+    NoJobSummary,
     #[error("toctou itself failed")]
     Internal {
         doing: &'static str,
@@ -96,6 +121,16 @@ impl Error {
             Self::NoSuchPath { path } | Self::Exists { path } | Self::NoBaseline { path } => {
                 vec![path.display().to_string()]
             }
+            Self::Source { text, error } => {
+                let mut lines = vec![error.to_string()];
+                if !text.contains(':') && !Path::new(text).exists() {
+                    lines.push(format!(
+                        "there is no `{text}` here, so it was taken for a repository on GitHub"
+                    ));
+                }
+                lines
+            }
+            Self::SourceAmongPaths { text } => vec![text.clone()],
             Self::NothingToAnalyse { what } => vec![what.clone()],
             Self::NothingReadable { faults } => first_few(faults),
             Self::Read { path, error } | Self::Write { path, error } => {
@@ -128,6 +163,7 @@ impl Error {
                 )]
             }
             Self::Guard(error) => causes(error),
+            Self::Serve(error) => causes(error),
             Self::WhichServer {
                 wanted: Some(name), ..
             } => vec![format!("there is no server `{name}`")],
@@ -137,8 +173,18 @@ impl Error {
             Self::Servers { path, message } | Self::NotAScan { path, message } => {
                 vec![format!("{}: {message}", path.display())]
             }
-            Self::Threads { message, .. } => vec![message.clone()],
+            Self::Threads { message, .. } | Self::Editor { message } => vec![message.clone()],
             Self::Stale { files } => files.clone(),
+            Self::Stopped => Vec::new(),
+            Self::Dirty { files } => first_few(files),
+            Self::ChangedMeanwhile { path } => vec![path.display().to_string()],
+            Self::DiffClash { format } => {
+                vec![format!(
+                    "the diff and `{format}` would both be written to standard output"
+                )]
+            }
+            Self::Since { message, .. } => message.lines().map(str::to_owned).collect(),
+            Self::NoJobSummary => vec!["GITHUB_STEP_SUMMARY is not set".to_owned()],
             Self::Internal { doing, message } => vec![format!("while {doing}: {message}")],
         }
     }
@@ -146,6 +192,10 @@ impl Error {
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoSuchPath { .. } | Self::Read { .. } | Self::Write { .. } => None,
+            Self::Source { error, .. } => error.hint().map(str::to_owned),
+            Self::SourceAmongPaths { .. } => {
+                Some("run `toctou scan` once for it, and once for the others".to_owned())
+            }
             Self::NothingToAnalyse { .. } => {
                 Some("give the folder that holds the server's source".to_owned())
             }
@@ -164,6 +214,7 @@ impl Error {
             }
             Self::Exists { .. } => Some("`--force` replaces it".to_owned()),
             Self::Guard(error) => error.hint().map(str::to_owned),
+            Self::Serve(error) => error.hint().map(str::to_owned),
             Self::WhichServer { .. } => Some(
                 "give its command (`toctou guard -- node server.js`), or choose one: `--servers mcp.json --server NAME`"
                     .to_owned(),
@@ -181,6 +232,20 @@ impl Error {
             }
             Self::Threads { .. } => Some("try a smaller `--threads`".to_owned()),
             Self::Stale { .. } => Some("run `cargo run -p toctou -- dev generate`".to_owned()),
+            Self::Stopped => None,
+            Self::Dirty { .. } => Some(
+                "commit first, so that Git can bring the old text back, or give `--allow-dirty`; `--diff` only shows the changes"
+                    .to_owned(),
+            ),
+            Self::ChangedMeanwhile { .. } => Some("run it again".to_owned()),
+            Self::DiffClash { format } => {
+                Some(format!("send the report to a file: `--output {format}=FILE`"))
+            }
+            Self::Editor { .. } => Some("an editor starts this: docs/editor.md says how".to_owned()),
+            Self::Since { hint, .. } => hint.map(str::to_owned),
+            Self::NoJobSummary => Some(
+                "GitHub Actions sets it; elsewhere, `--output markdown=FILE` writes the same text".to_owned(),
+            ),
             Self::Internal { .. } => Some(
                 "this is a bug; please report it with the command line: https://github.com/toctou-dev/toctou/issues"
                     .to_owned(),

@@ -6,13 +6,18 @@
 mod cli;
 mod commands;
 mod config;
+mod confine;
 mod discover;
 mod errors;
+mod fetch;
+mod fix;
+mod git;
 mod languages;
 mod output;
 mod pipeline;
 mod roles;
 mod select;
+mod since;
 mod terminal;
 
 use std::process::ExitCode;
