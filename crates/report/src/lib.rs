@@ -12,6 +12,7 @@ mod html;
 mod json;
 mod layout;
 mod markdown;
+mod proofs;
 mod sarif;
 mod snippet;
 mod style;
@@ -22,6 +23,7 @@ mod view;
 pub use html::{COLOURS as HTML_COLOURS, THEME as HTML_THEME, policy as html_policy};
 pub use json::scan_schema;
 pub use layout::{pad, width, wrap};
+pub use proofs::{Proofs, ProofsError};
 pub use style::Paint;
 pub use view::{Hidden, Stats, Terminal, View};
 

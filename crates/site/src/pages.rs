@@ -40,11 +40,7 @@ pub(crate) fn find(root: &Path) -> std::io::Result<BTreeMap<String, Page>> {
     Ok(pages)
 }
 
-fn walk(
-    folder: &Path,
-    prefix: &str,
-    pages: &mut BTreeMap<String, Page>,
-) -> std::io::Result<()> {
+fn walk(folder: &Path, prefix: &str, pages: &mut BTreeMap<String, Page>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else {

@@ -81,10 +81,7 @@ fn paths_do_not_lead_out() {
         let zip = Zip::default().entry(name, 0o100_644, b"x");
         refused(&zip.write(folder.path(), "slip.zip"), word);
     }
-    for (name, word) in [
-        ("../../evil.ts", "leads out"),
-        ("/tmp/evil.ts", "absolute"),
-    ] {
+    for (name, word) in [("../../evil.ts", "leads out"), ("/tmp/evil.ts", "absolute")] {
         let tar = Tar::default().entry(name, b'0', "", b"x");
         refused(&tar.write(folder.path(), "slip.tgz"), word);
     }
@@ -170,9 +167,10 @@ fn bombs_are_not_set_off() {
         assert!(matches!(error, SourceError::TooLarge { .. }), "{error}");
         assert!(error.to_string().contains(word), "{error}");
     };
-    let zip = Zip::default()
-        .entry("a", 0, &zeroes[..600 << 10])
-        .entry("b", 0, &zeroes[..600 << 10]);
+    let zip =
+        Zip::default()
+            .entry("a", 0, &zeroes[..600 << 10])
+            .entry("b", 0, &zeroes[..600 << 10]);
     too_much(&zip.write(folder.path(), "bytes.zip"), "1 MB");
     let many = (0..11).fold(Zip::default(), |zip, n| zip.entry(&format!("{n}"), 0, b""));
     too_much(&many.write(folder.path(), "many.zip"), "10 entries");
@@ -186,7 +184,10 @@ fn bombs_are_not_set_off() {
     // A name that would be held in memory.
     let name = vec![b'a'; 1 << 20];
     let tar = Tar::default().entry("././@LongLink", b'L', "", &name);
-    refused(&tar.write(folder.path(), "name.tgz"), "longer than any name");
+    refused(
+        &tar.write(folder.path(), "name.tgz"),
+        "longer than any name",
+    );
     // Sizes that lie.
     let mut bytes = Zip::default().entry("a", 0, &zeroes[..1 << 20]).bytes();
     let at = bytes.windows(4).position(|w| w == b"PK\x01\x02").unwrap();

@@ -106,7 +106,10 @@ fn strangers_reach_no_private_address() {
         let url = format!("https://{host}:{port}/notes");
         let error = bring(&url, Reach::Public, Limits::default()).unwrap_err();
         assert!(
-            matches!(error, SourceError::Refused { .. } | SourceError::NotASource { .. }),
+            matches!(
+                error,
+                SourceError::Refused { .. } | SourceError::NotASource { .. }
+            ),
             "{url}: {error:?}"
         );
     }
@@ -117,10 +120,17 @@ fn strangers_reach_no_private_address() {
         "git@example.com:x/y".to_owned(),
     ] {
         let error = bring(&url, Reach::Public, Limits::default()).unwrap_err();
-        assert!(matches!(error, SourceError::Refused { .. }), "{url}: {error:?}");
+        assert!(
+            matches!(error, SourceError::Refused { .. }),
+            "{url}: {error:?}"
+        );
     }
     // A redirect is not followed: it could lead anywhere.
-    let error = bring(&server.url("redirect/notes"), Reach::Intranet, Limits::default());
+    let error = bring(
+        &server.url("redirect/notes"),
+        Reach::Intranet,
+        Limits::default(),
+    );
     let error = error.unwrap_err();
     assert!(error.to_string().contains("302"), "{error}");
     assert!(error.hint().unwrap().contains("leads elsewhere"));
@@ -158,7 +168,9 @@ fn limits_are_kept() {
     let mut noise = Vec::with_capacity(24 << 20);
     let mut state = 1_u64;
     while noise.len() < 24 << 20 {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         noise.extend_from_slice(&(state >> 16).to_le_bytes()[..6]);
     }
     std::fs::write(path.join("noise"), noise).unwrap();
@@ -202,7 +214,11 @@ fn a_bomb_of_trees_is_refused() {
     let url = format!("file://{}", path.display());
     let error = bring(&url, Reach::User, Limits::default()).unwrap_err();
     assert!(matches!(error, SourceError::TooLarge { .. }), "{error:?}");
-    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 fn tree(path: &Path, kind: &str, id: &str) -> String {

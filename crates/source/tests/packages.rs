@@ -18,7 +18,10 @@ fn bring(text: &str) -> Result<Fetched, SourceError> {
 #[ignore = "needs npm, pip and their registries: ./scripts/test runs it"]
 fn npm() {
     let fetched = bring("npm:@modelcontextprotocol/server-memory@2025.4.25").unwrap();
-    assert_eq!(fetched.origin.name, "npm:@modelcontextprotocol/server-memory");
+    assert_eq!(
+        fetched.origin.name,
+        "npm:@modelcontextprotocol/server-memory"
+    );
     assert_eq!(fetched.origin.revision.as_deref(), Some("2025.4.25"));
     assert!(fetched.root.join("dist/index.js").is_file());
     let error = bring("npm:@modelcontextprotocol/server-memory@0.0.0-none").unwrap_err();
@@ -35,5 +38,8 @@ fn pypi() {
     let error = bring("pypi:docopt==0.6.2").unwrap_err();
     assert!(error.to_string().contains("no wheel"), "{error}");
     let error = bring("pypi:mcp-server-git==0.0.0").unwrap_err();
-    assert!(error.to_string().contains("no such package or version"), "{error}");
+    assert!(
+        error.to_string().contains("no such package or version"),
+        "{error}"
+    );
 }

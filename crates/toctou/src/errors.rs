@@ -76,6 +76,8 @@ pub(crate) enum Error {
     Servers { path: PathBuf, message: String },
     #[error("no policy can be made")]
     NotAScan { path: PathBuf, message: String },
+    #[error("the proofs are not valid")]
+    Proofs { path: PathBuf, message: String },
     #[error("cannot start {count} threads")]
     Threads { count: usize, message: String },
     #[error("generated files are not current")]
@@ -149,7 +151,9 @@ impl Error {
             Self::WhichServer { count: 0, .. } => vec!["no server is named".to_owned()],
             Self::WhichServer { count, .. } => vec![format!("{count} servers are named")],
             Self::Access { message } => vec![message.clone()],
-            Self::Servers { path, message } | Self::NotAScan { path, message } => {
+            Self::Servers { path, message }
+            | Self::NotAScan { path, message }
+            | Self::Proofs { path, message } => {
                 vec![format!("{}: {message}", path.display())]
             }
             Self::Threads { message, .. } => vec![message.clone()],
@@ -198,6 +202,10 @@ impl Error {
             Self::NotAScan { .. } => {
                 Some("`toctou scan --output json=scan.json` writes what is needed".to_owned())
             }
+            Self::Proofs { .. } => Some(
+                "`toctou prove --from scan.json --output json=proofs.json -- COMMAND` writes them"
+                    .to_owned(),
+            ),
             Self::Threads { .. } => Some("try a smaller `--threads`".to_owned()),
             Self::Stale { .. } => Some("run `cargo run -p toctou -- dev generate`".to_owned()),
             Self::Internal { .. } => Some(
