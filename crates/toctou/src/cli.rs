@@ -157,6 +157,9 @@ pub(crate) struct ScanArgs {
     /// Add a Markdown report to the job's summary page, in GitHub Actions
     #[arg(long, help_heading = "Output")]
     pub(crate) job_summary: bool,
+    /// What `toctou prove --output json` found: the html report shows the real runs
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) proofs: Option<PathBuf>,
 
     /// Draw every timeline and name everything that was skipped
     #[arg(long, short, help_heading = "Output")]
