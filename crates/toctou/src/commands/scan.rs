@@ -20,7 +20,7 @@ use crate::{confine, fetch, output, since, terminal};
 pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
     // A clash of outputs is better known before the work than after it.
     let outputs = output::plan(&args.output)?;
-    confine::apply(&args.source)?;
+    confine::apply(&args.source, args.input.threads)?;
     let progress = progress(&args.input, args.quiet, args.source.progress_lines);
     let fetched = fetch::fetch(args, progress)?;
     let input = match &fetched {
