@@ -26,7 +26,7 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
         false => output::plan(&args.output)?,
     };
     let proofs = args.proofs.as_deref().map(read_proofs).transpose()?;
-    confine::apply(&args.source)?;
+    confine::apply(&args.source, args.input.threads)?;
     let progress = progress(&args.input, args.quiet, args.source.progress_lines);
     let fetched = fetch::fetch(args, progress)?;
     let input = match &fetched {
