@@ -227,7 +227,7 @@ impl Error {
             Self::Guard(error) => error.hint().map(str::to_owned),
             Self::Serve(error) => error.hint().map(str::to_owned),
             Self::WhichServer { .. } => Some(
-                "give its command (`toctou guard -- node server.js`), or choose one: `--servers mcp.json --server NAME`"
+                "give its command after `--` (`-- node server.js`), or choose one: `--servers mcp.json --server NAME`"
                     .to_owned(),
             ),
             Self::Access { .. } => Some(

@@ -44,6 +44,9 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
         if let Some(fetched) = &fetched {
             fetched.add_to(&mut scan);
         }
+        if let Some(proofs) = &proofs {
+            proofs.mark(&mut scan.findings);
+        }
         let known = match &args.since {
             Some(name) => since::known(&input, &args.input, name, &mut scan)?,
             None => BTreeSet::new(),
