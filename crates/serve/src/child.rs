@@ -248,7 +248,12 @@ fn progress_of(line: &str) -> Option<String> {
 
 /// What `toctou scan` says, without the word `error:`.
 fn error_of(said: &str) -> String {
-    let text: String = said.chars().take(MOST_ERROR).collect();
+    let text: String = said
+        .lines()
+        // Hints about options are for who typed the command, and that was us.
+        .filter(|line| !line.starts_with("hint: `--"))
+        .flat_map(|line| [line, "\n"])
+        .collect();
     let text = text.trim().trim_start_matches("error: ").to_owned();
     if text.is_empty() {
         "the scan failed without a word".to_owned()

@@ -118,6 +118,7 @@ Examples:
   toctou scan --output html=report.html          one page with timelines to step through
   toctou scan --fail-on high                     fail a build on high and critical only
   toctou scan --since origin/main                only what this branch brings
+  toctou scan --diff | git apply                 look at safe changes, or take them
 
 Exit codes: 0 nothing found, 1 findings, 2 toctou or its usage failed, 3 nothing to analyse.";
 
@@ -157,7 +158,8 @@ pub(crate) struct ScanArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) job_summary: bool,
 
-    /// The JSON of `toctou prove --from … --output json`: what it proved is of high confidence
+    /// The JSON of `toctou prove --from … --output json`: what it proved is of high confidence,
+    /// and the html report shows the real runs
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     pub(crate) proofs: Option<PathBuf>,
 
@@ -172,6 +174,23 @@ pub(crate) struct ScanArgs {
     /// Show counts, and the calls that no library model knows
     #[arg(long, help_heading = "Output")]
     pub(crate) stats: bool,
+
+    /// Show changes that close findings, as a unified diff; change nothing
+    ///
+    /// Only where it is safe: a file that was looked for is created with a flag
+    /// that makes it fail if there is one, a lock is released on every way out,
+    /// a test is repeated in the statement that writes. Each is checked by
+    /// scanning what it leaves.
+    #[arg(long, conflicts_with = "fix", help_heading = "Changes")]
+    pub(crate) diff: bool,
+
+    /// Make these changes, then report what is left
+    #[arg(long, help_heading = "Changes")]
+    pub(crate) fix: bool,
+
+    /// Change files that Git could not bring back
+    #[arg(long, requires = "fix", help_heading = "Changes")]
+    pub(crate) allow_dirty: bool,
 
     /// Exit with 1 only for findings of this severity or worse
     #[arg(long, value_name = "SEVERITY", value_parser = severity(), help_heading = "Result")]

@@ -1,7 +1,7 @@
 //! Every way to fail: a title, what happened, what to do, and the exit code.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 use toctou_report::{Paint, clean};
@@ -82,6 +82,8 @@ pub(crate) enum Error {
     Prove(toctou_prove::ProveError),
     #[error("the plan is not valid")]
     Plan { path: PathBuf, message: String },
+    #[error("the proofs are not valid")]
+    Proofs { path: PathBuf, message: String },
     #[error("cannot start {count} threads")]
     Threads { count: usize, message: String },
     #[error("generated files are not current")]
@@ -94,6 +96,12 @@ pub(crate) enum Error {
         message: String,
         hint: Option<&'static str>,
     },
+    #[error("changes could not be undone")]
+    Dirty { files: Vec<String> },
+    #[error("a file was changed while it was scanned")]
+    ChangedMeanwhile { path: PathBuf },
+    #[error("a diff and a report go to one place")]
+    DiffClash { format: &'static str },
     #[error("the editor and toctou do not understand each other")]
     Editor { message: String },
     #[error("there is no job summary to write to")]
@@ -122,7 +130,7 @@ impl Error {
             }
             Self::Source { text, error } => {
                 let mut lines = vec![error.to_string()];
-                if !text.contains(':') {
+                if !text.contains(':') && !Path::new(text).exists() {
                     lines.push(format!(
                         "there is no `{text}` here, so it was taken for a repository on GitHub"
                     ));
@@ -169,7 +177,9 @@ impl Error {
             Self::WhichServer { count: 0, .. } => vec!["no server is named".to_owned()],
             Self::WhichServer { count, .. } => vec![format!("{count} servers are named")],
             Self::Access { message } => vec![message.clone()],
-            Self::Servers { path, message } | Self::NotAScan { path, message } => {
+            Self::Servers { path, message }
+            | Self::NotAScan { path, message }
+            | Self::Proofs { path, message } => {
                 vec![format!("{}: {message}", path.display())]
             }
             Self::Prove(error) => error.lines(),
@@ -177,6 +187,13 @@ impl Error {
             Self::Threads { message, .. } | Self::Editor { message } => vec![message.clone()],
             Self::Stale { files } => files.clone(),
             Self::Stopped => Vec::new(),
+            Self::Dirty { files } => first_few(files),
+            Self::ChangedMeanwhile { path } => vec![path.display().to_string()],
+            Self::DiffClash { format } => {
+                vec![format!(
+                    "the diff and `{format}` would both be written to standard output"
+                )]
+            }
             Self::Since { message, .. } => message.lines().map(str::to_owned).collect(),
             Self::NoJobSummary => vec!["GITHUB_STEP_SUMMARY is not set".to_owned()],
             Self::Internal { doing, message } => vec![format!("while {doing}: {message}")],
@@ -226,9 +243,21 @@ impl Error {
             }
             Self::Prove(error) => error.hint().map(str::to_owned),
             Self::Plan { .. } => Some("the formats are described in docs/prove.md".to_owned()),
+            Self::Proofs { .. } => Some(
+                "`toctou prove --from scan.json --output json=proofs.json -- COMMAND` writes them"
+                    .to_owned(),
+            ),
             Self::Threads { .. } => Some("try a smaller `--threads`".to_owned()),
             Self::Stale { .. } => Some("run `cargo run -p toctou -- dev generate`".to_owned()),
             Self::Stopped => None,
+            Self::Dirty { .. } => Some(
+                "commit first, so that Git can bring the old text back, or give `--allow-dirty`; `--diff` only shows the changes"
+                    .to_owned(),
+            ),
+            Self::ChangedMeanwhile { .. } => Some("run it again".to_owned()),
+            Self::DiffClash { format } => {
+                Some(format!("send the report to a file: `--output {format}=FILE`"))
+            }
             Self::Editor { .. } => Some("an editor starts this: docs/editor.md says how".to_owned()),
             Self::Since { hint, .. } => hint.map(str::to_owned),
             Self::NoJobSummary => Some(

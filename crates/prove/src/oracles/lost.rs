@@ -2,7 +2,6 @@
 
 use super::{Class, Evidence, Kind};
 use crate::scenario::letter;
-use crate::timeline::short;
 
 pub fn judge(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
     if !matches!(evidence.class, Class::State | Class::Response) {

@@ -28,7 +28,8 @@ pub(super) fn new(
     set(CONTENT_TYPE, kind);
     set(CACHE_CONTROL, "no-store");
     set(HeaderName::from_static("x-content-type-options"), "nosniff");
-    set(HeaderName::from_static("referrer-policy"), "no-referrer");
+    // Without any, a browser would not say where a form came from.
+    set(HeaderName::from_static("referrer-policy"), "same-origin");
     set(
         HeaderName::from_static("cross-origin-opener-policy"),
         "same-origin",

@@ -112,3 +112,63 @@ pub(super) fn events(store: Arc<Store>, first: Job, permit: Permit) -> Response<
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::answer::Problem;
+
+    /// Checks an answer against the description of the API.
+    fn is_described(value: &Value, name: &str) {
+        let text = include_str!("../assets/openapi.json");
+        let mut schema: Value = serde_json::from_str(text).expect("json");
+        schema["$ref"] = format!("#/components/schemas/{name}").into();
+        let validator = jsonschema::validator_for(&schema).expect("a valid schema");
+        let errors: Vec<String> = validator
+            .iter_errors(value)
+            .map(|error| error.to_string())
+            .collect();
+        assert!(errors.is_empty(), "{errors:#?} in {value}");
+    }
+
+    #[test]
+    fn answers_are_as_described() {
+        let mut one = Job {
+            number: 7,
+            id: "0123456789abcdef0123456789abcdef".to_owned(),
+            source: "https://git.example/a".to_owned(),
+            is_upload: false,
+            state: State::Queued,
+            progress: String::new(),
+            error: None,
+            grade: None,
+            score: None,
+            findings: None,
+            revision: None,
+            created: 1_800_000_000_000,
+            finished: None,
+        };
+        is_described(&job(&one), "Scan");
+        one.state = State::Failed;
+        one.error = Some("no".to_owned());
+        is_described(&job(&one), "Scan");
+        one = Job {
+            state: State::Done,
+            error: None,
+            grade: Some("B".to_owned()),
+            score: Some(82),
+            findings: Some(1),
+            revision: Some("1.0".to_owned()),
+            finished: Some(1_800_000_000_500),
+            ..one
+        };
+        is_described(&job(&one), "Scan");
+        assert_eq!(job(&one)["finished"], "2027-01-15T08:00:00.5Z");
+        is_described(&list(&[one.clone(), one]), "Scans");
+        is_described(&list(&[]), "Scans");
+        let Answer::Whole(Some(body)) = Problem::missing("x").hint("y").json().into_body() else {
+            panic!("a whole answer");
+        };
+        is_described(&serde_json::from_slice(&body).expect("json"), "Problem");
+    }
+}

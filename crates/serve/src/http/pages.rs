@@ -11,6 +11,7 @@ use crate::store::{Job, State};
 /// On the front page.
 pub(super) const LISTED: i64 = 20;
 
+pub(super) const ICON: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#3b4fb8"/><path d="M4 3.5v9M12 3.5v9M4 6h5M12 10H7" fill="none" stroke="#fff" stroke-width="1.5" stroke-linecap="round"/></svg>"##;
 /// In a raw string, `"#` would end it.
 const MAIN: &str = "#main";
 const MARK: &str = r#"<svg viewBox="0 0 16 16" width="20" height="20" aria-hidden="true"><path d="M3 2.5v11M13 2.5v11M3 5h6.5M13 11H6.5" fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round"/></svg>"#;
@@ -24,6 +25,7 @@ fn shell(title: &str, head: &str, main: &str) -> String {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{title}</title>
+<link rel="icon" href="/favicon.ico" type="image/svg+xml">
 <link rel="stylesheet" href="/assets/page.css">
 <script src="/assets/page.js" defer></script>
 {head}</head>

@@ -5,8 +5,6 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use toctou_core::finding::Finding;
-use toctou_core::rule::Confidence;
 use toctou_guard::servers::{self, Upstream};
 use toctou_hold::Isolate;
 use toctou_prove::budget::Budget;
@@ -133,34 +131,6 @@ pub(crate) fn run(args: &ProveArgs) -> Result<u8, Error> {
         Outcome::Proved if !args.exit_zero => FINDINGS,
         _ => 0,
     })
-}
-
-/// What was proved is certain, and says so.
-pub(crate) fn apply(path: &Path, findings: &mut [Finding]) -> Result<(), Error> {
-    let report: Report = plan(path, |text| {
-        serde_json::from_str(text)
-            .map_err(|error| format!("not the JSON of `toctou prove`: {error}"))
-    })?;
-    for finding in findings {
-        let told = report
-            .findings
-            .iter()
-            .find(|told| told.fingerprint == finding.fingerprint && told.status == "proved");
-        let proof = told.and_then(|told| {
-            report
-                .proofs
-                .iter()
-                .find(|proof| Some(&proof.id) == told.proof.as_ref())
-        });
-        if let Some(proof) = proof {
-            finding.confidence = Confidence::High;
-            finding.because = format!(
-                "`toctou prove` made it happen in {} of {} replays: {}",
-                proof.replays.reproduced, proof.replays.of, proof.recipe.headline
-            );
-        }
-    }
-    Ok(())
 }
 
 /// Reads a file that says what shall meet.
