@@ -136,25 +136,29 @@ fn says_error(content: &Value) -> bool {
         let status = map.get("status").and_then(Value::as_str);
         return no("success") || no("ok") || named || matches!(status, Some("error" | "failed"));
     }
+    // A list is an answer, whatever stands in it.
+    if text.starts_with(['[', '"']) {
+        return false;
+    }
     let start: String = text
         .chars()
         .take(48)
         .flat_map(char::to_lowercase)
-        .skip_while(|c| !c.is_alphabetic())
+        .skip_while(|c| !c.is_alphanumeric())
         .collect();
+    let first: String = start.chars().take_while(|c| c.is_alphabetic()).collect();
     [
         "error",
         "failed",
         "failure",
-        "cannot ",
-        "could not ",
-        "unable to ",
+        "cannot",
+        "unable",
         "exception",
         "traceback",
-        "not enough",
     ]
-    .iter()
-    .any(|word| start.starts_with(word))
+    .contains(&first.as_str())
+        || start.starts_with("could not ")
+        || start.starts_with("not enough")
         || start.contains(" error:")
         || start.contains("not found")
         || start.contains("already exists")
