@@ -119,6 +119,9 @@ pub struct Finding {
     /// Why the tool believes that calls can meet here.
     pub because: String,
     pub fingerprint: String,
+    /// The fingerprint without the path: what a renamed file takes with it.
+    #[serde(skip)]
+    pub anchor: String,
     pub resource: Resource,
     /// The write, as seen in the function where read and write meet.
     pub location: Location,
@@ -138,6 +141,27 @@ pub struct Finding {
     pub non_product: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suppressed: Option<Suppression>,
+    /// A change of the source that closes the window, where it is safe to make.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edit: Option<Edit>,
+}
+
+/// A change of the source. Nobody makes it unasked.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Edit {
+    /// What it does, in a few words.
+    pub title: String,
+    /// In one file each, none of them overlapping.
+    pub changes: Vec<Change>,
+}
+
+/// Replaces the bytes `start..end` of a file's text, counted behind a byte order mark.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Change {
+    pub file: String,
+    pub start: u32,
+    pub end: u32,
+    pub text: String,
 }
 
 /// The head of a report.

@@ -4,12 +4,25 @@
 //! scan knows front ends by this table only.
 
 use crate::ir::Module;
-use crate::source::FileId;
+use crate::source::{FileId, Span};
 
 pub type Lower = fn(file: FileId, path: &str, text: &str) -> Result<Lowered, LowerError>;
 
 /// `paths[i]` is the file of `modules[i]`.
 pub type Resolve = fn(paths: &[String], modules: &mut [Module], manifests: &[Manifest]);
+
+/// What to put in place of which parts of the text; nothing where it is not sure.
+pub type Mend = fn(path: &str, text: &str, remedy: &Remedy) -> Option<Vec<(Span, String)>>;
+
+/// A change that a rule asks for. How it is written is for the language to know.
+/// Places are those of findings: calls, as they were lowered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Remedy {
+    /// A file is created by this call, and it is to fail if there is one.
+    CreateExclusively { create: Span },
+    /// What is taken here is to be given back on every way out.
+    ReleaseAlways { acquire: Span },
+}
 
 /// A language, or a family of them that one parser reads.
 #[derive(Debug)]
@@ -30,6 +43,10 @@ pub struct Frontend {
     pub resolve: Resolve,
     /// Which versions of which packages a manifest asks for.
     pub requirements: fn(manifest: &Manifest) -> Vec<Requirement>,
+    /// What begins a comment that ends with its line.
+    pub comment: &'static str,
+    /// Pure; never panics, whatever the text.
+    pub mend: Mend,
 }
 
 /// A file beside the sources: `package.json`, `pyproject.toml`, `go.mod`.

@@ -10,6 +10,7 @@
 mod captures;
 mod directives;
 mod lower;
+mod mend;
 mod parse;
 mod resolve;
 
@@ -28,6 +29,8 @@ pub const FRONTEND: Frontend = Frontend {
     lower,
     resolve,
     requirements: resolve::requirements,
+    comment: "//",
+    mend: mend::mend,
 };
 
 /// Lowers one file. Pure; never panics, whatever the text.

@@ -7,6 +7,7 @@
 
 mod directives;
 mod lower;
+mod mend;
 mod parse;
 mod resolve;
 mod scope;
@@ -27,6 +28,8 @@ pub const FRONTEND: Frontend = Frontend {
     lower,
     resolve,
     requirements: resolve::requirements,
+    comment: "#",
+    mend: mend::mend,
 };
 
 /// Lowers one file. Pure; never panics, whatever the text.

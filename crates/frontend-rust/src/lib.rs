@@ -8,6 +8,7 @@
 mod depth;
 mod directives;
 mod lower;
+mod mend;
 mod parse;
 mod product;
 mod resolve;
@@ -29,6 +30,8 @@ pub const FRONTEND: Frontend = Frontend {
     lower,
     resolve,
     requirements: |_| Vec::new(),
+    comment: "//",
+    mend: mend::mend,
 };
 
 /// Lowers one file. Pure; never panics, whatever the text.

@@ -7,6 +7,7 @@
 mod depth;
 mod directives;
 mod lower;
+mod mend;
 mod parse;
 mod resolve;
 mod scope;
@@ -29,6 +30,8 @@ pub const FRONTEND: Frontend = Frontend {
         resolve(paths, modules, manifests);
     },
     requirements: |_| Vec::new(),
+    comment: "//",
+    mend: mend::mend,
 };
 
 const EXTENSIONS: &[&str] = &["ts", "tsx", "mts", "cts", "js", "jsx", "mjs", "cjs"];

@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 use crate::admit::{Caller, Gatekeeper, Pass};
 use crate::log::log;
 use crate::record::{Direction, Recorder};
-use crate::wire::{self, Code, Fault, Id, Kind, Limits, Message, Parsed};
+use crate::wire::{self, Code, Fault, Id, Kind, Limits, Message, Mirrored, Parsed};
 use catalog::Catalog;
 use flight::{Flight, Flights, Stage};
 use handshake::Handshake;
@@ -89,12 +89,20 @@ struct State {
     link: LinkState,
     flights: Flights,
     /// Locks of calls whose result is a task that still runs.
-    tasks: Vec<(String, Pass)>,
+    tasks: Vec<(String, Box<Pass>)>,
     handshake: Handshake,
     catalog: Catalog,
     next: i64,
     caller: Caller,
+    /// Answers that are kept on record before they are told.
+    settling: usize,
     closing: bool,
+}
+
+impl State {
+    fn is_idle(&self) -> bool {
+        self.flights.callers() == 0 && self.settling == 0
+    }
 }
 
 enum LinkState {
@@ -133,6 +141,7 @@ impl Session {
                     principal: "unknown".into(),
                     connection: format!("{}-{number}", std::process::id()).into(),
                 },
+                settling: 0,
                 closing: false,
             }),
             setup,
@@ -253,6 +262,16 @@ impl Session {
         }
     }
 
+    /// Arguments of a tool that stand in headers too, as far as the server has told.
+    pub fn mirrored(&self, tool: &str) -> Arc<[Mirrored]> {
+        self.state().catalog.mirrored(tool)
+    }
+
+    /// Whether the server has agreed to the handshake.
+    pub fn is_greeted(&self) -> bool {
+        self.state().handshake.agreed
+    }
+
     /// Whether the server can be written to.
     pub fn is_up(&self) -> bool {
         matches!(self.state().link, LinkState::Up(_))
@@ -271,7 +290,7 @@ impl Session {
                 let changed = self.changed.notified();
                 tokio::pin!(changed);
                 changed.as_mut().enable();
-                if self.state().flights.callers() == 0 {
+                if self.state().is_idle() {
                     return;
                 }
                 changed.await;

@@ -151,6 +151,7 @@ pub(crate) fn finding(line: u32, function: &str, tool: &str) -> Finding {
         fix: "hold one lock from the read to the write; between processes that is a lock file (proper-lockfile)".to_owned(),
         because: format!("`{tool}` is an MCP tool, and clients call tools concurrently"),
         fingerprint: "00000000000000f1".to_owned(),
+        anchor: String::new(),
         resource: Resource {
             kind: ResourceKind::File,
             key: "this.memoryFilePath".to_owned(),
@@ -176,6 +177,7 @@ pub(crate) fn finding(line: u32, function: &str, tool: &str) -> Finding {
         copies: Vec::new(),
         non_product: false,
         suppressed: None,
+        edit: None,
     }
 }
 

@@ -8,8 +8,10 @@
 
 pub mod clean;
 mod github;
+mod gitlab;
 mod html;
 mod json;
+mod junit;
 mod layout;
 mod markdown;
 mod proofs;
@@ -59,6 +61,16 @@ pub const FORMATS: &[Format] = &[
         summary: "one page for a browser: grade, source, timelines to step through",
         render: html::render,
     },
+    Format {
+        name: "gitlab",
+        summary: "GitLab's code quality report",
+        render: gitlab::render,
+    },
+    Format {
+        name: "junit",
+        summary: "JUnit XML, for Jenkins and other readers of test results",
+        render: junit::render,
+    },
 ];
 
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +88,15 @@ impl Format {
     pub fn render(&self, view: &View<'_>) -> String {
         (self.render)(view)
     }
+}
+
+/// An interleaving as columns, with no source around it.
+pub fn timeline(steps: &[toctou_core::interleaving::Step], terminal: Terminal) -> String {
+    let gutter = snippet::Gutter {
+        digits: 1,
+        terminal,
+    };
+    timeline::render(steps, "", gutter)
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use crate::view::{Terminal, View, plural};
 
 /// A comment holds 65,536 characters; a finding takes about 1,500.
 const DETAILS: usize = 25;
+/// A job summary holds a megabyte; a row is seldom longer than 500 bytes.
+const ROWS: usize = 500;
 
 pub(crate) fn render(view: &View<'_>) -> String {
     let summary = &view.report.summary;
@@ -46,7 +48,7 @@ pub(crate) fn render(view: &View<'_>) -> String {
     }
     if !findings.is_empty() {
         out += "| severity | rule | where | what |\n|---|---|---|---|\n";
-        for finding in &findings {
+        for finding in findings.iter().take(ROWS) {
             let place = format!(
                 "{}{}:{}",
                 view.base, finding.location.file, finding.location.line
@@ -61,6 +63,9 @@ pub(crate) fn render(view: &View<'_>) -> String {
             );
         }
         out.push('\n');
+        if findings.len() > ROWS {
+            let _ = writeln!(out, "{} more are left out here.\n", findings.len() - ROWS);
+        }
     }
     for finding in findings.iter().take(DETAILS) {
         out += &details(finding);

@@ -98,11 +98,15 @@ impl Baseline {
         self.entries.is_empty()
     }
 
+    pub fn contains(&self, finding: &Finding) -> bool {
+        self.entries.contains_key(&finding.fingerprint)
+    }
+
     /// Marks known findings, and returns how many entries match none any more.
     pub fn apply(&self, findings: &mut [Finding]) -> usize {
         let mut found = BTreeSet::new();
         for finding in findings {
-            if self.entries.contains_key(&finding.fingerprint) {
+            if self.contains(finding) {
                 found.insert(finding.fingerprint.clone());
                 finding.suppressed.get_or_insert_with(|| Suppression {
                     kind: SuppressionKind::Baseline,
@@ -124,7 +128,7 @@ impl Baseline {
 }
 
 /// What has a written reason of its own needs no entry.
-fn is_eligible(finding: &Finding) -> bool {
+pub fn is_eligible(finding: &Finding) -> bool {
     finding
         .suppressed
         .as_ref()

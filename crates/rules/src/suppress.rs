@@ -167,13 +167,22 @@ fn parse(text: &str) -> Result<(Vec<&'static str>, String), Fault> {
 /// The code under a comment that stands alone; further comment lines may stand between.
 fn line_below(file: &SourceFile, line: u32) -> u32 {
     (line + 1..=file.line_count())
-        .find(|&below| {
-            let text = file.line_text(below).trim_start();
-            !["//", "/*", "*", "#"]
-                .iter()
-                .any(|mark| text.starts_with(mark))
-        })
+        .find(|&below| !is_comment(file.line_text(below).trim()))
         .unwrap_or(line + 1)
+}
+
+/// Is there nothing but a comment on this line, or an attribute of what is below?
+fn is_comment(line: &str) -> bool {
+    if let Some(block) = line.strip_prefix("/*") {
+        return block
+            .split_once("*/")
+            .is_none_or(|(_, code)| code.is_empty());
+    }
+    if let Some(rest) = line.strip_prefix('*') {
+        // `*count += 1` is code.
+        return rest.is_empty() || rest.starts_with([' ', '/', '*']);
+    }
+    line.starts_with("//") || line.starts_with('#')
 }
 
 /// Marks what is ignored, and says which ignores did nothing.

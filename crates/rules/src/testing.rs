@@ -14,6 +14,7 @@ pub(crate) fn finding(rule: &str, file: &str, line: u32) -> Finding {
         fix: String::new(),
         because: String::new(),
         fingerprint: format!("{line:016x}"),
+        anchor: String::new(),
         resource: Resource {
             kind: ResourceKind::File,
             key: "store".to_owned(),
@@ -33,5 +34,6 @@ pub(crate) fn finding(rule: &str, file: &str, line: u32) -> Finding {
         copies: Vec::new(),
         non_product: false,
         suppressed: None,
+        edit: None,
     }
 }

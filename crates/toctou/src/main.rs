@@ -10,11 +10,14 @@ mod confine;
 mod discover;
 mod errors;
 mod fetch;
+mod fix;
+mod git;
 mod languages;
 mod output;
 mod pipeline;
 mod roles;
 mod select;
+mod since;
 mod terminal;
 
 use std::process::ExitCode;

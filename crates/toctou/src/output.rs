@@ -96,3 +96,29 @@ pub(crate) fn to_file(path: &Path, text: &str) -> Result<(), Error> {
     file.persist(path).map_err(|error| fail(error.error))?;
     Ok(())
 }
+
+/// Where GitHub Actions wants the summary of a job.
+pub(crate) fn job_summary() -> Result<PathBuf, Error> {
+    std::env::var_os("GITHUB_STEP_SUMMARY")
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from)
+        .ok_or(Error::NoJobSummary)
+}
+
+pub(crate) fn summary_format() -> &'static Format {
+    // A test renders every format that is named here and in the help.
+    Format::find("markdown").unwrap_or(&FORMATS[0])
+}
+
+/// Adds to a file that other steps write to as well.
+pub(crate) fn append(path: &Path, text: &str) -> Result<(), Error> {
+    std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| Error::Write {
+            path: path.to_owned(),
+            error,
+        })
+}

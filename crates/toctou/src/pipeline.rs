@@ -11,13 +11,15 @@ mod read;
 mod units;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 use toctou_core::finding::{Finding, Note, Skipped};
 use toctou_core::frontend::{Frontend, Manifest};
 use toctou_core::ir::{Module, Program};
-use toctou_core::source::{FileRole, SourceFile};
+use toctou_core::source::{FileId, FileRole, SourceFile};
 use toctou_models::{Asked, Models};
 use toctou_report::Stats;
 use toctou_rules::baseline::Baseline;
@@ -29,7 +31,7 @@ use crate::errors::Error;
 use crate::languages::{self, FRONTENDS};
 use crate::terminal;
 use lower::{Outcome, keep, lower};
-use panics::{guarded, quietly};
+use panics::{caught, guarded, quietly};
 
 /// Deeply nested source must not overflow; only touched pages cost memory.
 const STACK: usize = 256 << 20;
@@ -41,6 +43,24 @@ pub(crate) struct Request<'a> {
     pub(crate) threads: Option<usize>,
     pub(crate) max_file_size: u64,
     pub(crate) progress: Progress,
+    /// Leads from the config's folder to the root (`packages/a/`).
+    pub(crate) prefix: String,
+    /// What an editor has changed and not saved.
+    pub(crate) overlay: Option<&'a Overlay>,
+    /// Set by whoever has no use for the answer any more.
+    pub(crate) stop: Option<&'a AtomicBool>,
+    /// Go on where ignore comments are wrong: one of the past cannot be mended
+    /// any more, one in an editor is being written.
+    pub(crate) lenient: bool,
+}
+
+/// Texts that stand for files, by absolute path.
+pub(crate) type Overlay = BTreeMap<PathBuf, Arc<str>>;
+
+impl Request<'_> {
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
 }
 
 /// How to show what goes on.
@@ -73,11 +93,12 @@ pub(crate) struct Scan {
     pub(crate) functions: u32,
     pub(crate) entry_points: u32,
     pub(crate) stats: Stats,
+    /// What a scan that is lenient passed over.
+    pub(crate) bad_comments: Vec<SuppressError>,
 }
 
 pub(crate) fn run(request: &Request<'_>) -> Result<Scan, Error> {
-    let prefix = request.config.prefix(&request.root.folder);
-    let found = discover(request.root, &request.config.exclude, &prefix);
+    let found = discover(request.root, &request.config.exclude, &request.prefix);
     let models = models(request.config, &found)?;
     if found.files.is_empty() {
         return Err(nothing(request.root, &found));
@@ -92,15 +113,10 @@ pub(crate) fn run(request: &Request<'_>) -> Result<Scan, Error> {
             message: error.to_string(),
         })?;
     // `install` runs on a thread of the pool: analysis has the large stack too.
-    pool.install(|| quietly(|| scan(request, &models, found, &prefix)))
+    pool.install(|| quietly(|| scan(request, &models, found)))
 }
 
-fn scan(
-    request: &Request<'_>,
-    models: &[Models],
-    found: Discovery,
-    prefix: &str,
-) -> Result<Scan, Error> {
+fn scan(request: &Request<'_>, models: &[Models], found: Discovery) -> Result<Scan, Error> {
     let mut scan = Scan {
         skipped: found.skipped,
         skipped_files: found.skipped_files,
@@ -128,7 +144,7 @@ fn scan(
             .files
             .par_iter()
             .map(|candidate| {
-                let outcome = lower(candidate, request.max_file_size, even_minified);
+                let outcome = lower(candidate, request, even_minified);
                 progress.inc(1);
                 outcome
             })
@@ -141,6 +157,9 @@ fn scan(
     {
         lowered = lower_all(true);
     }
+    if request.is_stopped() {
+        return Err(Error::Stopped);
+    }
     progress.set_message("analysing");
     request.progress.line("analysing");
     let languages = keep(lowered, &found.files, &mut scan)?;
@@ -151,7 +170,7 @@ fn scan(
         .filter_map(|manifest| {
             Some(Manifest {
                 path: manifest.path.clone(),
-                text: read::text(&manifest.absolute, request.max_file_size)
+                text: read::text(&manifest.absolute, request.max_file_size, request.overlay)
                     .ok()?
                     .text,
             })
@@ -181,8 +200,11 @@ fn scan(
         let analysed: Result<Vec<Analysed>, Error> = units
             .into_par_iter()
             .map(|(files, modules)| {
+                if request.is_stopped() {
+                    return Err(Error::Stopped);
+                }
                 guarded("analysing the program", || {
-                    analyse(files, modules, &schemas, models)
+                    analyse(files, modules, &schemas, models, frontend)
                 })
             })
             .collect();
@@ -191,11 +213,12 @@ fn scan(
         }
     }
     progress.finish_and_clear();
-    if !said.bad_comments.is_empty() {
-        said.bad_comments
-            .sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+    said.bad_comments
+        .sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+    if !said.bad_comments.is_empty() && !request.lenient {
         return Err(Error::Suppressions(said.bad_comments));
     }
+    scan.bad_comments = said.bad_comments;
     said.comments
         .sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
     scan.stats.unknown_calls = said.unknown_calls.into_iter().collect();
@@ -203,7 +226,7 @@ fn scan(
         .unknown_calls
         .sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     scan.sources.sort_by(|a, b| a.path.cmp(&b.path));
-    judge(&mut scan, &said.comments, request, prefix);
+    judge(&mut scan, &said.comments, request);
     scan.notes.sort();
     scan.notes.dedup();
     scan.skipped.sort();
@@ -246,11 +269,12 @@ fn analyse(
     modules: Vec<Module>,
     schemas: &[String],
     models: &Models,
+    frontend: &Frontend,
 ) -> Analysed {
     let mut program = Program::link(files, modules);
     program.schemas = schemas.to_vec();
     let analysis = toctou_analysis::analyze(&program, models);
-    let findings = toctou_rules::findings(&program, &analysis);
+    let findings = toctou_rules::findings(&program, &analysis, frontend);
     Analysed {
         findings,
         entry_points: analysis.entry_point_count(),
@@ -286,7 +310,7 @@ impl Scan {
 }
 
 /// Applies what the project has said about its findings.
-fn judge(scan: &mut Scan, comments: &[CommentIgnore], request: &Request<'_>, prefix: &str) {
+fn judge(scan: &mut Scan, comments: &[CommentIgnore], request: &Request<'_>) {
     for (rule, severity) in &request.config.levels {
         match severity {
             None => scan.findings.retain(|finding| finding.rule != *rule),
@@ -317,7 +341,7 @@ fn judge(scan: &mut Scan, comments: &[CommentIgnore], request: &Request<'_>, pre
         &mut scan.findings,
         comments,
         ignores,
-        prefix,
+        &request.prefix,
         today,
     ));
     if let Some(baseline) = request.baseline {
@@ -416,12 +440,22 @@ fn progress_bar(wanted: bool, files: usize) -> indicatif::ProgressBar {
     bar
 }
 
+/// The lines of the toctou comments of a text.
+pub(crate) fn directives(frontend: &Frontend, file: FileId, path: &str, text: &str) -> Vec<u32> {
+    let source = SourceFile::new(path.into(), text.into(), FileRole::Product);
+    match quietly(|| caught(|| (frontend.lower)(file, path, text))) {
+        Ok(Ok(lowered)) => lowered
+            .module
+            .directives
+            .iter()
+            .map(|directive| source.line(directive.span.start))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// The baseline to use: the one named, else the config's, else the one that lies there.
-pub(crate) fn baseline_path(
-    named: Option<&Path>,
-    config: &Config,
-    root: &Root,
-) -> std::path::PathBuf {
+pub(crate) fn baseline_path(named: Option<&Path>, config: &Config, root: &Root) -> PathBuf {
     let beside = || {
         config
             .folder()

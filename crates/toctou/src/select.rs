@@ -1,5 +1,7 @@
 //! From everything that was found to what was asked for.
 
+use std::collections::BTreeSet;
+
 use toctou_core::finding::{Finding, SCAN_SCHEMA, ScanReport, Summary};
 use toctou_core::rule::{Persona, Severity};
 use toctou_report::Hidden;
@@ -12,6 +14,8 @@ pub(crate) struct Selection<'a> {
     pub(crate) min_severity: Severity,
     /// Empty is all.
     pub(crate) rules: &'a [String],
+    /// Fingerprints of what is no news.
+    pub(crate) known: &'a BTreeSet<String>,
 }
 
 /// The score is of the project, not of the selection: it comes first.
@@ -19,7 +23,8 @@ pub(crate) fn select(scan: &Scan, selection: &Selection<'_>) -> (ScanReport, Hid
     let score = score::score(&scan.findings, registry::all());
     let mut hidden = Hidden::default();
     let mut findings = Vec::new();
-    for finding in &scan.findings {
+    let news = |finding: &&Finding| !selection.known.contains(&finding.fingerprint);
+    for finding in scan.findings.iter().filter(news) {
         let asked = finding.severity >= selection.min_severity
             && (selection.rules.is_empty() || selection.rules.contains(&finding.rule));
         let count = match () {
@@ -83,6 +88,7 @@ mod tests {
             fix: String::new(),
             because: String::new(),
             fingerprint: String::new(),
+            anchor: String::new(),
             resource: Resource {
                 kind: ResourceKind::Memory,
                 key: String::new(),
@@ -102,6 +108,7 @@ mod tests {
             copies: Vec::new(),
             non_product: false,
             suppressed: None,
+            edit: None,
         }
     }
 
@@ -120,6 +127,7 @@ mod tests {
             persona: Persona::Regular,
             min_severity: Severity::Medium,
             rules: &[],
+            known: &BTreeSet::new(),
         };
         let (report, hidden) = select(&scan, &selection);
         assert_eq!(report.findings.len(), 1);

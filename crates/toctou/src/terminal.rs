@@ -88,6 +88,10 @@ pub(crate) fn is_stderr_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
+pub(crate) fn is_stdin_terminal() -> bool {
+    std::io::stdin().is_terminal()
+}
+
 /// Notes and progress. Failing to say something is not a failure.
 pub(crate) fn to_stderr(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());

@@ -25,6 +25,10 @@ fn help() {
       init         Write a commented toctou.toml
       baseline     Keep a list of known findings, so that only new ones count
       guard        Stand in front of a server and close its windows while it runs
+      lsp          Show findings in an editor: a language server on standard input and output
+      mcp          Let an agent check the server it is writing: an MCP server on standard input
+                   and output
+      serve        Serve a web page that scans repositories and archives
       completions  Print a completion script for a shell
 
     Options:
@@ -75,6 +79,7 @@ fn short_help_of_scan() {
           --rule <RULE>              Show findings of these rules only (can be repeated)
           --min-severity <SEVERITY>  Hide findings below this severity [possible values: info,
                                      low, medium, high, critical]
+          --since <REF>              Show only what is new since this commit, branch or tag
 
     Input:
           --config <FILE>       Read this config file [default: the nearest toctou.toml above
@@ -90,9 +95,16 @@ fn short_help_of_scan() {
           --no-progress             Show no progress bar
       -o, --output <FORMAT[=PATH]>  Write the report in this format, to standard output or to
                                     a file (can be repeated)
+          --job-summary             Add a Markdown report to the job's summary page, in GitHub
+                                    Actions
       -v, --verbose                 Draw every timeline and name everything that was skipped
       -q, --quiet                   Write the report and nothing else
           --stats                   Show counts, and the calls that no library model knows
+
+    Changes:
+          --diff         Show changes that close findings, as a unified diff; change nothing
+          --fix          Make these changes, then report what is left
+          --allow-dirty  Change files that Git could not bring back
 
     Sources:
           --max-fetch <MB>           Fetch no more than this, packed or unpacked, in megabytes

@@ -6,14 +6,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use serde_json::value::RawValue;
 
 use super::flight::Timer;
 use super::{Flight, Link, LinkState, MOST_FLIGHTS, MOST_WAITING, Origin, Session, Sink, Stage};
 use crate::admit::{Admitted, Caller, Pass, Plan, Tool};
 use crate::log::log;
 use crate::refusal::{Reason, Refusal};
-use crate::wire::{self, Code, Fault, Id, Message, Params};
+use crate::wire::{self, Code, Fault, Id, Message, Params, Raw};
 
 type Admission = Pin<Box<dyn Future<Output = Result<Admitted, Refusal>> + Send>>;
 
@@ -87,6 +86,7 @@ impl Session {
         let original = (self.setup.remap && !self.setup.shared).then_some(id);
         if message.method != "tools/call" {
             flight.endless = message.method == "subscriptions/listen";
+            flight.greeting = message.method == "initialize";
             state.flights.insert(key, original, flight);
             drop(state);
             self.push(&link, outgoing);
@@ -103,6 +103,25 @@ impl Session {
         let tool = state
             .catalog
             .tool(&self.setup.keeper, &self.setup.server, name);
+        flight.tool = Some(Arc::clone(&tool));
+        // Nothing to wait for, and nothing that could go wrong on the way.
+        if tool.is_free()
+            && !self.keeper().policy.observe
+            && let Ok(pass) = self.keeper().admit_free(&tool)
+        {
+            flight.stage = Stage::Running(Some(pass));
+            let timed = tool.timeout.map(|timeout| (key.clone(), timeout));
+            state.flights.insert(key, original, flight);
+            drop(state);
+            self.push(&link, outgoing);
+            if let Some((key, timeout)) = timed {
+                self.start_timer(key, timeout, &tool);
+            }
+            if ask {
+                self.ask_tools(None);
+            }
+            return;
+        }
         let caller = match &origin.subject {
             // Known by a token: whatever it calls itself, and over whichever connection.
             Some(subject) => Caller {
@@ -111,7 +130,6 @@ impl Session {
             },
             None => state.caller.clone(),
         };
-        flight.tool = Some(Arc::clone(&tool));
         flight.stage = Stage::Waiting(None);
         state.flights.insert(key.clone(), original, flight);
         drop(state);
@@ -174,15 +192,28 @@ impl Session {
 
     fn observe(self: &Arc<Self>, key: Id, plan: Plan) {
         let session = Arc::clone(self);
+        let serial = self
+            .state()
+            .flights
+            .get(&key)
+            .map_or(0, |flight| flight.serial);
         tokio::spawn(async move {
-            let pass = session.keeper().observe(plan).await;
-            let mut state = session.state();
-            if let Some(Flight {
-                stage: Stage::Running(held @ None),
-                ..
-            }) = state.flights.get_mut(&key)
+            let Some(mut pass) = session.keeper().observe(plan).await else {
+                return;
+            };
             {
-                *held = pass;
+                let mut state = session.state();
+                if let Some(flight) = state.flights.get_mut(&key)
+                    && flight.serial == serial
+                    && let Stage::Running(held @ None) = &mut flight.stage
+                {
+                    *held = Some(pass);
+                    return;
+                }
+            }
+            // It was answered meanwhile.
+            if let Some(ticket) = pass.ticket.take() {
+                session.keeper().forget(ticket).await;
             }
         });
     }
@@ -214,7 +245,7 @@ impl Session {
                 let reason = Reason::Down {
                     retry_after: Duration::from_secs(1),
                 };
-                let refusal = self.keeper().refuse(&tool, pass.keys.clone(), reason);
+                let refusal = self.keeper().refuse(&tool, &pass.keys, reason);
                 self.refused(key, &refusal);
             }
             return self.undo(pass);
@@ -225,7 +256,7 @@ impl Session {
                 "waited",
                 server = &*pass.tool.server,
                 tool = &*pass.tool.name,
-                keys = pass.keys,
+                keys = &pass.keys[..],
                 waited_ms = pass.waited.as_millis() as u64
             );
         }
@@ -262,7 +293,7 @@ impl Session {
             drop(state);
             let refusal = session
                 .keeper()
-                .refuse(&tool, keys, Reason::Timeout { after: timeout });
+                .refuse(&tool, &keys, Reason::Timeout { after: timeout });
             let answer = wire::tool_error(&raw_id, &refusal.message(), &refusal.details());
             session.deliver(&sink, answer, true);
             session.flush();
@@ -276,7 +307,7 @@ impl Session {
     }
 
     /// Ends the record of a call that never reached the server.
-    fn undo(self: &Arc<Self>, mut pass: Pass) {
+    fn undo(self: &Arc<Self>, mut pass: Box<Pass>) {
         if let Some(ticket) = pass.ticket.take() {
             let keeper = Arc::clone(self.keeper());
             tokio::spawn(async move {
@@ -300,7 +331,7 @@ impl Session {
     fn turn_away(
         &self,
         message: &Message<'_>,
-        raw_id: &RawValue,
+        raw_id: Raw<'_>,
         params: &Params<'_>,
         origin: &Origin,
         reason: Reason,
@@ -315,7 +346,7 @@ impl Session {
                     .state()
                     .catalog
                     .tool(&self.setup.keeper, &self.setup.server, name);
-                let refusal = self.keeper().refuse(&tool, Vec::new(), reason);
+                let refusal = self.keeper().refuse(&tool, &[], reason);
                 wire::tool_error(raw_id.get(), &refusal.message(), &refusal.details())
             }
             _ => {
@@ -329,7 +360,7 @@ impl Session {
         self.deliver(&origin.sink, answer, true);
     }
 
-    fn bad_request(&self, raw_id: &RawValue, fault: &Fault, sink: &Arc<dyn Sink>) {
+    fn bad_request(&self, raw_id: Raw<'_>, fault: &Fault, sink: &Arc<dyn Sink>) {
         log!(
             Warn,
             "bad-request",
@@ -345,7 +376,7 @@ impl Session {
     fn outgoing(
         &self,
         bytes: &Bytes,
-        raw_id: &RawValue,
+        raw_id: Raw<'_>,
         params: &Params<'_>,
         key: &Id,
         flight: &mut Flight,

@@ -18,7 +18,8 @@ use thiserror::Error;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
-use crate::io::{Inlet, Outlet};
+use crate::awake::AWAKE;
+use crate::io::{Inlet, Outlet, TOGETHER};
 use crate::log::log;
 use crate::session::{Link, Session};
 use crate::upstream::Supervised;
@@ -233,7 +234,12 @@ impl Life {
 /// Passes messages on until the stream ends.
 async fn read(session: &Arc<Session>, inlet: &mut Inlet, client: Option<&Arc<Outlet>>, name: &str) {
     loop {
+        let mut messages = 0;
         while let Some(line) = inlet.buffered() {
+            messages += 1;
+            if messages % TOGETHER == 0 {
+                session.flush();
+            }
             match line {
                 Ok(frame) => session.from_server(&frame),
                 Err(error) => {
@@ -250,6 +256,7 @@ async fn read(session: &Arc<Session>, inlet: &mut Inlet, client: Option<&Arc<Out
             }
         }
         session.flush();
+        AWAKE.stir(messages);
         if let Some(client) = client {
             client.ready().await;
         }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 pub enum Code {
     Parse = -32700,
     InvalidRequest = -32600,
+    MethodNotFound = -32601,
     InvalidParams = -32602,
     Internal = -32603,
     /// The server is not there: it died, or it is being started again.

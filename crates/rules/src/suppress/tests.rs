@@ -77,6 +77,24 @@ fn comments_alone_cover_the_code_below_them() {
 }
 
 #[test]
+fn code_that_looks_like_a_comment_is_code() {
+    for (line, comment) in [
+        ("/* why */ await save(notes);", false),
+        ("*count += 1;", false),
+        ("/* why */", true),
+        ("/* begins here", true),
+        ("* goes on", true),
+        ("*/", true),
+        ("// why", true),
+        ("# why", true),
+        ("#[allow(x)]", true),
+        ("await save(notes);", false),
+    ] {
+        assert_eq!(is_comment(line), comment, "{line}");
+    }
+}
+
+#[test]
 fn matches_the_write_or_the_read() {
     let mut findings = [
         finding(RULE, "a.ts", 10),

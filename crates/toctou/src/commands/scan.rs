@@ -1,7 +1,10 @@
 //! `toctou scan`: find races in the source of a server.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
+use toctou_core::finding::{Finding, ScanReport};
 use toctou_core::rule::{Persona, Severity};
 use toctou_report::{Proofs, View};
 use toctou_rules::baseline::Baseline;
@@ -11,13 +14,17 @@ use crate::cli::{InputArgs, ScanArgs};
 use crate::config::{self, Config};
 use crate::discover::{self, Root};
 use crate::errors::{Error, FINDINGS};
-use crate::pipeline::{self, Progress, Request, Scan};
+use crate::output::OutputSpec;
+use crate::pipeline::{self, Overlay, Progress, Request, Scan};
 use crate::select::{Selection, fails, select};
-use crate::{confine, fetch, output, terminal};
+use crate::{confine, fetch, fix, output, since, terminal};
 
 pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
     // A clash of outputs is better known before the work than after it.
-    let outputs = output::plan(&args.output)?;
+    let outputs = match args.diff {
+        true => beside_a_diff(&args.output)?,
+        false => output::plan(&args.output)?,
+    };
     let proofs = args.proofs.as_deref().map(read_proofs).transpose()?;
     confine::apply(&args.source)?;
     let progress = progress(&args.input, args.quiet, args.source.progress_lines);
@@ -27,22 +34,45 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
         None => Input::open(&args.input)?,
     };
     let baseline = input.baseline(&args.input)?;
-    let mut scan = input.scan(&args.input, baseline.as_ref(), progress)?;
-
+    let job_summary = if args.job_summary {
+        Some(output::job_summary()?)
+    } else {
+        None
+    };
+    let look = || -> Result<(Scan, BTreeSet<String>), Error> {
+        let mut scan = input.scan(&args.input, baseline.as_ref(), progress)?;
+        if let Some(fetched) = &fetched {
+            fetched.add_to(&mut scan);
+        }
+        let known = match &args.since {
+            Some(name) => since::known(&input, &args.input, name, &mut scan)?,
+            None => BTreeSet::new(),
+        };
+        Ok((scan, known))
+    };
     let config = &input.config;
     let persona = input.persona(&args.input);
-    let selection = Selection {
-        persona,
-        min_severity: args
-            .min_severity
-            .or(config.min_severity)
-            .unwrap_or(Severity::Info),
-        rules: &args.rule,
+    let select_from = |scan: &Scan, known: &BTreeSet<String>| {
+        let selection = Selection {
+            persona,
+            min_severity: args
+                .min_severity
+                .or(config.min_severity)
+                .unwrap_or(Severity::Info),
+            rules: &args.rule,
+            known,
+        };
+        select(scan, &selection)
     };
-    if let Some(fetched) = &fetched {
-        fetched.add_to(&mut scan);
+    let (mut scan, mut known) = look()?;
+    let (mut report, mut hidden) = select_from(&scan, &known);
+    if args.diff || args.fix {
+        change(args, &input, &scan, &report)?;
     }
-    let (mut report, hidden) = select(&scan, &selection);
+    if args.fix {
+        (scan, known) = look()?;
+        (report, hidden) = select_from(&scan, &known);
+    }
     report.source = fetched.as_ref().map(|fetched| fetched.source.clone());
     let mut roots: Vec<String> = args
         .input
@@ -83,6 +113,11 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
             }
         }
     }
+    if let Some(path) = job_summary {
+        view.terminal = terminal::of_file();
+        output::append(&path, &output::summary_format().render(&view))?;
+        written.push("the job summary".to_owned());
+    }
     if !args.quiet && !written.is_empty() {
         let count = view.active().count();
         let noun = if count == 1 { "finding" } else { "findings" };
@@ -98,6 +133,43 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
     } else {
         0
     })
+}
+
+/// Shows or makes the changes that findings bring along.
+fn change(args: &ScanArgs, input: &Input, scan: &Scan, report: &ScanReport) -> Result<(), Error> {
+    let active = report.findings.iter().filter(|f| f.suppressed.is_none());
+    let findings: Vec<&Finding> = active.filter(|f| f.edit.is_some()).collect();
+    let plan = fix::plan(input, &args.input, scan, &findings)?;
+    let (verb, files) = if args.fix {
+        plan.write(&input.root.folder, args.allow_dirty)?;
+        ("closed", "changed")
+    } else {
+        output::to_stdout(&plan.diff(&input.root.base))?;
+        ("would be closed", "to change")
+    };
+    if !args.quiet {
+        let count = |number: usize, noun: &str| match number {
+            1 => format!("1 {noun}"),
+            number => format!("{number} {noun}s"),
+        };
+        terminal::to_stderr(&format!(
+            "{} {verb}, {} {files}\n",
+            count(plan.closed, "finding"),
+            count(plan.files.len(), "file"),
+        ));
+    }
+    Ok(())
+}
+
+/// A diff has standard output for itself.
+fn beside_a_diff(asked: &[OutputSpec]) -> Result<Vec<OutputSpec>, Error> {
+    match asked.iter().find(|spec| spec.path.is_none()) {
+        Some(spec) => Err(Error::DiffClash {
+            format: spec.format.name,
+        }),
+        None if asked.is_empty() => Ok(Vec::new()),
+        None => output::plan(asked),
+    }
 }
 
 /// What is scanned, and under which config: shared by all commands that scan.
@@ -147,7 +219,7 @@ impl Input {
     }
 
     /// One that is named must be there; one that is only expected need not.
-    fn baseline(&self, args: &InputArgs) -> Result<Option<Baseline>, Error> {
+    pub(crate) fn baseline(&self, args: &InputArgs) -> Result<Option<Baseline>, Error> {
         let path = self.baseline_path(args);
         let named = args.baseline.is_some() || self.config.baseline.is_some();
         let expected = !args.no_config && self.root.origin.is_none();
@@ -163,14 +235,48 @@ impl Input {
         baseline: Option<&Baseline>,
         progress: Progress,
     ) -> Result<Scan, Error> {
-        pipeline::run(&Request {
-            root: &self.root,
+        let mut request = self.request(args, &self.root);
+        request.baseline = baseline;
+        request.progress = progress;
+        pipeline::run(&request)
+    }
+
+    /// The same paths as they once were, now below `root`.
+    pub(crate) fn scan_past(&self, args: &InputArgs, root: &Root) -> Result<Scan, Error> {
+        let mut request = self.request(args, root);
+        request.lenient = true;
+        pipeline::run(&request)
+    }
+
+    /// With texts of an editor in place of files, as long as `stop` is not set.
+    pub(crate) fn scan_text(
+        &self,
+        args: &InputArgs,
+        baseline: Option<&Baseline>,
+        overlay: &Overlay,
+        stop: &AtomicBool,
+    ) -> Result<Scan, Error> {
+        let mut request = self.request(args, &self.root);
+        request.baseline = baseline;
+        request.overlay = Some(overlay);
+        request.stop = Some(stop);
+        request.lenient = true;
+        pipeline::run(&request)
+    }
+
+    fn request<'a>(&'a self, args: &InputArgs, root: &'a Root) -> Request<'a> {
+        Request {
+            root,
             config: &self.config,
-            baseline,
+            baseline: None,
             threads: args.threads.map(usize::from),
             max_file_size: args.max_file_size.saturating_mul(1024 * 1024),
-            progress,
-        })
+            progress: Progress::No,
+            prefix: self.config.prefix(&self.root.folder),
+            overlay: None,
+            stop: None,
+            lenient: false,
+        }
     }
 }
 

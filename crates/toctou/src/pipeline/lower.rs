@@ -7,7 +7,7 @@ use toctou_core::ir::Module;
 use toctou_core::source::{FileId, SourceFile};
 
 use super::panics::caught;
-use super::{Scan, read};
+use super::{Request, Scan, read};
 use crate::discover::Candidate;
 use crate::errors::Error;
 use crate::languages::FRONTENDS;
@@ -26,8 +26,12 @@ pub(super) enum Outcome {
 }
 
 /// `even_minified`: there is nothing else.
-pub(super) fn lower(candidate: &Candidate, max_size: u64, even_minified: bool) -> Outcome {
-    let read = match read::text(&candidate.absolute, max_size) {
+pub(super) fn lower(candidate: &Candidate, request: &Request<'_>, even_minified: bool) -> Outcome {
+    let (max_size, overlay) = (request.max_file_size, request.overlay);
+    if request.is_stopped() {
+        return Outcome::Fault("stopped".to_owned());
+    }
+    let read = match read::text(&candidate.absolute, max_size, overlay) {
         Ok(read) => read,
         Err(reason) => return Outcome::Fault(reason),
     };

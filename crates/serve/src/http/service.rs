@@ -1,0 +1,495 @@
+//! The service: who asks, for what, and whether that is allowed.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT_ENCODING, ALLOW, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN};
+use hyper::{Method, Request, Response, StatusCode};
+use toctou_source::Spec;
+
+use super::answer::{self, Problem};
+use super::body::Answer;
+use super::routes::{self, Found, Place};
+use super::{api, form, pages};
+use crate::callers::{self, Callers, Denied};
+use crate::store::{Format, Job, NewJob, State, Store};
+
+/// A form or a request that is longer is none.
+const MOST_TEXT: usize = 64 << 10;
+/// An upload that takes longer is not worth its memory.
+const UPLOAD_WITHIN: Duration = Duration::from_secs(120);
+
+#[derive(Clone, Debug)]
+pub(crate) struct SiteOptions {
+    /// In bytes.
+    pub(crate) max_upload: usize,
+    /// Private addresses and plain http may be asked.
+    pub(crate) private: bool,
+    /// The last address in `X-Forwarded-For` is the caller's.
+    pub(crate) behind_proxy: bool,
+    /// Listens on this machine only: then pages of others have no business here.
+    pub(crate) local: bool,
+}
+
+pub(crate) struct Service {
+    pub(crate) store: Arc<Store>,
+    pub(crate) callers: Callers,
+    pub(crate) arrived: Arc<tokio::sync::Notify>,
+    pub(crate) options: SiteOptions,
+    /// Uploads are held in memory: so many at a time, whoever sends them.
+    pub(crate) uploads: tokio::sync::Semaphore,
+}
+
+pub(super) type Result<T> = std::result::Result<T, Problem>;
+
+/// What somebody wants to have scanned.
+pub(super) enum Wanted {
+    Source(String),
+    Upload { name: String, bytes: Vec<u8> },
+}
+
+impl Service {
+    pub(super) async fn handle(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        peer: IpAddr,
+    ) -> Response<Answer> {
+        let path = request.uri().path().to_owned();
+        let is_api = path.starts_with("/api/");
+        match self.answer(request, &path, peer).await {
+            Ok(response) => response,
+            Err(problem) if is_api => problem.json(),
+            Err(problem) => {
+                let page = answer::page(problem.status, pages::problem(&problem));
+                problem.later(page)
+            }
+        }
+    }
+
+    async fn answer(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        path: &str,
+        peer: IpAddr,
+    ) -> Result<Response<Answer>> {
+        self.check_host(request.headers())?;
+        let (place, parameter) = match routes::find(request.method(), path) {
+            Found::Place(place, parameter) => (place, parameter),
+            Found::Methods(methods) => {
+                let mut response =
+                    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "not in this way").json();
+                if let Ok(methods) = HeaderValue::from_str(&methods.join(", ")) {
+                    response.headers_mut().insert(ALLOW, methods);
+                }
+                return Ok(response);
+            }
+            Found::Nothing => return Err(Problem::missing("there is nothing at this address")),
+        };
+        if *request.method() == Method::POST {
+            check_origin(request.headers())?;
+        }
+        let caller = self.caller(request.headers(), peer);
+        let zipped = accepts_gzip(request.headers());
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        Ok(match place {
+            Place::Front => {
+                let before = form::urlencoded(&query, "before").and_then(|n| n.parse().ok());
+                let jobs = self.recent(before, pages::LISTED).await?;
+                answer::page(StatusCode::OK, pages::front(&jobs, &self.options))
+            }
+            Place::Submit => {
+                let wanted = self.wanted_by_form(request, &caller).await?;
+                let id = self.submit(wanted, &caller).await?;
+                answer::see(&format!("/scans/{id}"))
+            }
+            Place::Scan => {
+                let job = self.job(parameter).await?;
+                let base = self.base(request.headers());
+                answer::page(StatusCode::OK, pages::scan(&job, &base))
+            }
+            Place::Report => match self.job(parameter).await?.state {
+                State::Done => {
+                    let (html, policy) = self.report(parameter, Format::Html).await?;
+                    let page = answer::packed("text/html; charset=utf-8", html, zipped);
+                    let policy =
+                        HeaderValue::from_str(&format!("{policy}; frame-ancestors 'none'"));
+                    answer::policy(page, policy.map_err(|error| Problem::unavailable(&error))?)
+                }
+                _ => answer::see(&format!("/scans/{parameter}")),
+            },
+            Place::Badge => badge(Some(&self.job(parameter).await?)),
+            Place::LatestBadge => {
+                let source = form::decoded(parameter).unwrap_or_default();
+                let job = self.store.latest(&format!("https://{source}")).await;
+                badge(job.map_err(|error| Problem::unavailable(&error))?.as_ref())
+            }
+            Place::Style => asset(
+                "text/css; charset=utf-8",
+                include_str!("../assets/page.css"),
+            ),
+            Place::Script => asset(
+                "text/javascript; charset=utf-8",
+                include_str!("../assets/page.js"),
+            ),
+            Place::Icon => asset("image/svg+xml", pages::ICON),
+            Place::Health => {
+                let checked = self.store.check().await;
+                checked.map_err(|error| Problem::unavailable(&error))?;
+                answer::new(StatusCode::OK, "text/plain", "ok\n")
+            }
+            Place::ApiSubmit => {
+                let wanted = self.wanted_by_api(request, &query, &caller).await?;
+                let id = self.submit(wanted, &caller).await?;
+                answer::json(StatusCode::ACCEPTED, &api::job(&self.job(&id).await?))
+            }
+            Place::ApiList => {
+                let before = form::urlencoded(&query, "before").and_then(|n| n.parse().ok());
+                let most = form::urlencoded(&query, "limit").and_then(|n| n.parse().ok());
+                let jobs = self.recent(before, most.unwrap_or(50)).await?;
+                answer::json(StatusCode::OK, &api::list(&jobs))
+            }
+            Place::ApiScan => answer::json(StatusCode::OK, &api::job(&self.job(parameter).await?)),
+            Place::ApiEvents => {
+                let job = self.job(parameter).await?;
+                let permit = self.callers.enter(&caller).await.map_err(denied)?;
+                api::events(Arc::clone(&self.store), job, permit)
+            }
+            Place::ApiReport => {
+                let (json, _) = self.report(parameter, Format::Json).await?;
+                answer::packed("application/json", json, zipped)
+            }
+            Place::ApiDescription => {
+                asset("application/json", include_str!("../assets/openapi.json"))
+            }
+        })
+    }
+
+    /// A page elsewhere that gave its own name our address must not talk to a
+    /// service that is for this machine only.
+    fn check_host(&self, headers: &HeaderMap) -> Result<()> {
+        if !self.options.local {
+            return Ok(());
+        }
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        let name = host.map(|host| match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+            _ => host,
+        });
+        let is_local = name.is_some_and(|name| {
+            name.eq_ignore_ascii_case("localhost")
+                || name
+                    .trim_matches(['[', ']'])
+                    .parse()
+                    .is_ok_and(|ip: IpAddr| ip.is_loopback())
+        });
+        if is_local {
+            return Ok(());
+        }
+        Err(Problem::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "this service is for its own machine",
+        )
+        .hint("start it with `--listen` on an address that others can reach"))
+    }
+
+    fn caller(&self, headers: &HeaderMap, peer: IpAddr) -> String {
+        let forwarded = headers
+            .get_all("x-forwarded-for")
+            .iter()
+            .next_back()
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| value.rsplit(',').next())
+            .and_then(|value| value.trim().parse().ok())
+            .filter(|_| self.options.behind_proxy);
+        callers::name(forwarded.unwrap_or(peer))
+    }
+
+    /// How the service is reached, for snippets to copy.
+    fn base(&self, headers: &HeaderMap) -> String {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let secure = self.options.behind_proxy && text("x-forwarded-proto") == Some("https");
+        let scheme = if secure { "https" } else { "http" };
+        format!("{scheme}://{}", text("host").unwrap_or("localhost"))
+    }
+
+    async fn job(&self, id: &str) -> Result<Job> {
+        match self.store.job(id).await {
+            Ok(Some(job)) => Ok(job),
+            Ok(None) => Err(Problem::missing("there is no such scan")),
+            Err(error) => Err(Problem::unavailable(&error)),
+        }
+    }
+
+    async fn report(&self, id: &str, format: Format) -> Result<(Vec<u8>, String)> {
+        match self.store.report(id, format).await {
+            Ok(Some(report)) => Ok(report),
+            Ok(None) => Err(Problem::missing("there is no such report (yet)")),
+            Err(error) => Err(Problem::unavailable(&error)),
+        }
+    }
+
+    async fn recent(&self, before: Option<i64>, most: i64) -> Result<Vec<Job>> {
+        let jobs = self
+            .store
+            .recent(before.unwrap_or(i64::MAX), most.clamp(1, 100))
+            .await;
+        jobs.map_err(|error| Problem::unavailable(&error))
+    }
+
+    async fn submit(&self, wanted: Wanted, caller: &str) -> Result<String> {
+        let (source, upload) = match wanted {
+            Wanted::Source(text) => (self.source(&text)?, None),
+            Wanted::Upload { name, bytes } => {
+                if !bytes.starts_with(b"PK") && !bytes.starts_with(b"\x1f\x8b") {
+                    return Err(
+                        Problem::new(StatusCode::BAD_REQUEST, "this is not an archive")
+                            .hint("a .zip, .whl or .tgz file is one"),
+                    );
+                }
+                (upload_name(&name), Some(bytes))
+            }
+        };
+        self.callers.take(caller).await.map_err(denied)?;
+        let id = routes::new_id().map_err(|error| Problem::unavailable(&error))?;
+        let job = NewJob {
+            id: id.clone(),
+            source,
+            upload,
+            caller: caller.to_owned(),
+        };
+        let submitted = self.callers.submit(&self.store, job).await;
+        submitted.map_err(denied)?;
+        self.arrived.notify_one();
+        Ok(id)
+    }
+
+    /// The address in one form, whatever was typed; what can be known to be
+    /// refused is refused now. Names are looked up by the scan itself.
+    fn source(&self, text: &str) -> Result<String> {
+        let wrong = |what: String| Problem::new(StatusCode::BAD_REQUEST, what);
+        let spec = Spec::parse(text.trim()).map_err(|error| {
+            wrong(error.to_string()).hint(
+                "give https://host/path, owner/name for GitHub, npm:name@version or pypi:name==version",
+            )
+        })?;
+        let git = match spec {
+            Spec::Npm { .. } | Spec::Pypi { .. } => return Ok(text.trim().to_owned()),
+            Spec::Git(git) => git,
+            Spec::Archive(_) => return Err(wrong("not an address".to_owned())),
+        };
+        match &git.remote {
+            toctou_source::Remote::Http {
+                secure: true, host, ..
+            } => {
+                let private = host
+                    .parse()
+                    .is_ok_and(|ip: IpAddr| !toctou_source::is_public(ip));
+                if private && !self.options.private {
+                    return Err(wrong(format!("{host} is not a public address")));
+                }
+            }
+            toctou_source::Remote::Http { .. } if self.options.private => {}
+            _ => return Err(wrong("only https addresses can be scanned".to_owned())),
+        }
+        Ok(git.to_string())
+    }
+
+    async fn wanted_by_form(&self, request: Request<Incoming>, caller: &str) -> Result<Wanted> {
+        let kind = content_type(request.headers());
+        let empty = || {
+            Problem::new(StatusCode::BAD_REQUEST, "nothing to scan was given")
+                .hint("give an address, or choose an archive")
+        };
+        if let Some(boundary) = form::boundary(&kind) {
+            let body = self.upload(request, caller).await?;
+            let fields = form::multipart(&body, boundary)
+                .ok_or_else(|| Problem::new(StatusCode::BAD_REQUEST, "the form cannot be read"))?;
+            let upload = fields
+                .iter()
+                .find(|field| field.file.is_some() && !field.value.is_empty());
+            if let Some(field) = upload {
+                return Ok(Wanted::Upload {
+                    name: field.file.clone().unwrap_or_default(),
+                    bytes: field.value.to_vec(),
+                });
+            }
+            let source = fields
+                .iter()
+                .find(|field| field.name == "source")
+                .map(|field| String::from_utf8_lossy(field.value).into_owned());
+            return source
+                .filter(|source| !source.trim().is_empty())
+                .map(Wanted::Source)
+                .ok_or_else(empty);
+        }
+        let body = read(request, MOST_TEXT).await?;
+        let text = String::from_utf8_lossy(&body);
+        form::urlencoded(&text, "source")
+            .filter(|source| !source.trim().is_empty())
+            .map(Wanted::Source)
+            .ok_or_else(empty)
+    }
+
+    async fn wanted_by_api(
+        &self,
+        request: Request<Incoming>,
+        query: &str,
+        caller: &str,
+    ) -> Result<Wanted> {
+        let kind = content_type(request.headers());
+        match kind.split(';').next().unwrap_or_default().trim() {
+            "application/json" => {
+                let body = read(request, MOST_TEXT).await?;
+                let value: serde_json::Value = serde_json::from_slice(&body)
+                    .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.to_string()))?;
+                let source = value.get("source").and_then(|source| source.as_str());
+                let source = source.ok_or_else(|| {
+                    Problem::new(StatusCode::BAD_REQUEST, "`source` is missing")
+                        .hint("{\"source\": \"https://host/path\"}")
+                })?;
+                Ok(Wanted::Source(source.to_owned()))
+            }
+            "application/zip" | "application/gzip" | "application/octet-stream" => {
+                let name = form::urlencoded(query, "name").unwrap_or_default();
+                let bytes = self.upload(request, caller).await?.to_vec();
+                Ok(Wanted::Upload { name, bytes })
+            }
+            _ => Err(
+                Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "what is this?")
+                    .hint("send application/json with a source, or application/zip"),
+            ),
+        }
+    }
+
+    async fn upload(&self, request: Request<Incoming>, caller: &str) -> Result<Bytes> {
+        let permit = self.callers.enter(caller).await.map_err(denied)?;
+        let Ok(_room) = self.uploads.try_acquire() else {
+            return Err(denied(Denied::Later(Duration::from_secs(5))));
+        };
+        let read = read(request, self.options.max_upload);
+        let body = match tokio::time::timeout(UPLOAD_WITHIN, read).await {
+            Ok(body) => body?,
+            Err(_) => {
+                return Err(Problem::new(
+                    StatusCode::REQUEST_TIMEOUT,
+                    "the upload is too slow",
+                ));
+            }
+        };
+        let _ = permit.release().await;
+        Ok(body)
+    }
+}
+
+/// A browser says where a form came from; programs say nothing.
+fn check_origin(headers: &HeaderMap) -> Result<()> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    // Newer browsers say it plainly, older ones by the origin alone.
+    let foreign = match text("sec-fetch-site") {
+        Some(site) => !matches!(site, "same-origin" | "none"),
+        None => is_other_origin(text),
+    };
+    if foreign {
+        return Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "another site sent this",
+        ));
+    }
+    Ok(())
+}
+
+fn is_other_origin<'a>(text: impl Fn(&str) -> Option<&'a str>) -> bool {
+    let origin = text(ORIGIN.as_str()).map(|origin| match origin.split_once("://") {
+        Some((_, host)) => host,
+        None => origin,
+    });
+    origin.is_some() && origin != text(HOST.as_str())
+}
+
+async fn read(request: Request<Incoming>, most: usize) -> Result<Bytes> {
+    let too_large = || {
+        Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("this is too large: at most {} can be sent", size(most)),
+        )
+    };
+    let announced = hyper::body::Body::size_hint(request.body()).lower();
+    if announced > most as u64 {
+        return Err(too_large());
+    }
+    match Limited::new(request.into_body(), most).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(error) => Err(Problem::new(StatusCode::BAD_REQUEST, error.to_string())),
+    }
+}
+
+fn size(bytes: usize) -> String {
+    if bytes >= 1 << 20 {
+        format!("{} MB", bytes >> 20)
+    } else {
+        format!("{} kB", bytes >> 10)
+    }
+}
+
+fn content_type(headers: &HeaderMap) -> String {
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    value.unwrap_or_default().to_owned()
+}
+
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    headers.get_all(ACCEPT_ENCODING).iter().any(|value| {
+        value
+            .to_str()
+            .is_ok_and(|value| value.split(',').any(|part| part.trim().starts_with("gzip")))
+    })
+}
+
+/// The last part of the name, in letters that mean nothing anywhere.
+fn upload_name(name: &str) -> String {
+    let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name: String = name.chars().filter(|c| !c.is_control()).take(100).collect();
+    match name.trim() {
+        "" => "upload.zip".to_owned(),
+        name => name.trim_start_matches('-').to_owned(),
+    }
+}
+
+pub(super) fn denied(denied: Denied) -> Problem {
+    match denied {
+        Denied::Unavailable(error) => Problem::unavailable(&error),
+        Denied::Later(time) => {
+            let seconds = time.as_secs_f64().ceil().max(1.0) as u64;
+            let mut problem = Problem::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "you have asked for as much as one caller may",
+            );
+            problem.retry_after = Some(seconds);
+            problem.hint(format!("try again in {seconds} seconds"))
+        }
+    }
+}
+
+fn asset(kind: &'static str, text: &'static str) -> Response<Answer> {
+    answer::cached(answer::new(StatusCode::OK, kind, text), 300)
+}
+
+fn badge(job: Option<&Job>) -> Response<Answer> {
+    let value = match job {
+        None => "not scanned".to_owned(),
+        Some(job) => match (job.state, &job.grade, job.score) {
+            (State::Done, Some(grade), Some(score)) => format!("{grade} {score}"),
+            (State::Failed, ..) => "failed".to_owned(),
+            _ => "running".to_owned(),
+        },
+    };
+    let over = job.is_some_and(|job| job.state.is_over());
+    let svg = answer::new(StatusCode::OK, "image/svg+xml", crate::badge::svg(&value));
+    answer::cached(svg, if over { 300 } else { 0 })
+}
