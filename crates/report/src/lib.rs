@@ -88,5 +88,14 @@ impl Format {
     }
 }
 
+/// An interleaving as columns, with no source around it.
+pub fn timeline(steps: &[toctou_core::interleaving::Step], terminal: Terminal) -> String {
+    let gutter = snippet::Gutter {
+        digits: 1,
+        terminal,
+    };
+    timeline::render(steps, "", gutter)
+}
+
 #[cfg(test)]
 mod fixtures;

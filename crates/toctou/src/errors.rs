@@ -78,6 +78,10 @@ pub(crate) enum Error {
     Servers { path: PathBuf, message: String },
     #[error("no policy can be made")]
     NotAScan { path: PathBuf, message: String },
+    #[error("nothing can be proved")]
+    Prove(toctou_prove::ProveError),
+    #[error("the plan is not valid")]
+    Plan { path: PathBuf, message: String },
     #[error("cannot start {count} threads")]
     Threads { count: usize, message: String },
     #[error("generated files are not current")]
@@ -90,6 +94,12 @@ pub(crate) enum Error {
         message: String,
         hint: Option<&'static str>,
     },
+    #[error("changes could not be undone")]
+    Dirty { files: Vec<String> },
+    #[error("a file was changed while it was scanned")]
+    ChangedMeanwhile { path: PathBuf },
+    #[error("a diff and a report go to one place")]
+    DiffClash { format: &'static str },
     #[error("the editor and toctou do not understand each other")]
     Editor { message: String },
     #[error("there is no job summary to write to")]
@@ -105,6 +115,7 @@ impl Error {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::NothingToAnalyse { .. } => NOTHING,
+            Self::Prove(error) if error.is_nothing() => NOTHING,
             _ => FAILED,
         }
     }
@@ -167,9 +178,18 @@ impl Error {
             Self::Servers { path, message } | Self::NotAScan { path, message } => {
                 vec![format!("{}: {message}", path.display())]
             }
+            Self::Prove(error) => error.lines(),
+            Self::Plan { path, message } => vec![format!("{}: {message}", path.display())],
             Self::Threads { message, .. } | Self::Editor { message } => vec![message.clone()],
             Self::Stale { files } => files.clone(),
             Self::Stopped => Vec::new(),
+            Self::Dirty { files } => first_few(files),
+            Self::ChangedMeanwhile { path } => vec![path.display().to_string()],
+            Self::DiffClash { format } => {
+                vec![format!(
+                    "the diff and `{format}` would both be written to standard output"
+                )]
+            }
             Self::Since { message, .. } => message.lines().map(str::to_owned).collect(),
             Self::NoJobSummary => vec!["GITHUB_STEP_SUMMARY is not set".to_owned()],
             Self::Internal { doing, message } => vec![format!("while {doing}: {message}")],
@@ -217,9 +237,19 @@ impl Error {
             Self::NotAScan { .. } => {
                 Some("`toctou scan --output json=scan.json` writes what is needed".to_owned())
             }
+            Self::Prove(error) => error.hint().map(str::to_owned),
+            Self::Plan { .. } => Some("the formats are described in docs/prove.md".to_owned()),
             Self::Threads { .. } => Some("try a smaller `--threads`".to_owned()),
             Self::Stale { .. } => Some("run `cargo run -p toctou -- dev generate`".to_owned()),
             Self::Stopped => None,
+            Self::Dirty { .. } => Some(
+                "commit first, so that Git can bring the old text back, or give `--allow-dirty`; `--diff` only shows the changes"
+                    .to_owned(),
+            ),
+            Self::ChangedMeanwhile { .. } => Some("run it again".to_owned()),
+            Self::DiffClash { format } => {
+                Some(format!("send the report to a file: `--output {format}=FILE`"))
+            }
             Self::Editor { .. } => Some("an editor starts this: docs/editor.md says how".to_owned()),
             Self::Since { hint, .. } => hint.map(str::to_owned),
             Self::NoJobSummary => Some(
