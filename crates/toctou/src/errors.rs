@@ -82,6 +82,8 @@ pub(crate) enum Error {
     Prove(toctou_prove::ProveError),
     #[error("the plan is not valid")]
     Plan { path: PathBuf, message: String },
+    #[error("the proofs are not valid")]
+    Proofs { path: PathBuf, message: String },
     #[error("cannot start {count} threads")]
     Threads { count: usize, message: String },
     #[error("generated files are not current")]
@@ -175,7 +177,9 @@ impl Error {
             Self::WhichServer { count: 0, .. } => vec!["no server is named".to_owned()],
             Self::WhichServer { count, .. } => vec![format!("{count} servers are named")],
             Self::Access { message } => vec![message.clone()],
-            Self::Servers { path, message } | Self::NotAScan { path, message } => {
+            Self::Servers { path, message }
+            | Self::NotAScan { path, message }
+            | Self::Proofs { path, message } => {
                 vec![format!("{}: {message}", path.display())]
             }
             Self::Prove(error) => error.lines(),
@@ -223,7 +227,7 @@ impl Error {
             Self::Guard(error) => error.hint().map(str::to_owned),
             Self::Serve(error) => error.hint().map(str::to_owned),
             Self::WhichServer { .. } => Some(
-                "give its command (`toctou guard -- node server.js`), or choose one: `--servers mcp.json --server NAME`"
+                "give its command after `--` (`-- node server.js`), or choose one: `--servers mcp.json --server NAME`"
                     .to_owned(),
             ),
             Self::Access { .. } => Some(
@@ -239,6 +243,10 @@ impl Error {
             }
             Self::Prove(error) => error.hint().map(str::to_owned),
             Self::Plan { .. } => Some("the formats are described in docs/prove.md".to_owned()),
+            Self::Proofs { .. } => Some(
+                "`toctou prove --from scan.json --output json=proofs.json -- COMMAND` writes them"
+                    .to_owned(),
+            ),
             Self::Threads { .. } => Some("try a smaller `--threads`".to_owned()),
             Self::Stale { .. } => Some("run `cargo run -p toctou -- dev generate`".to_owned()),
             Self::Stopped => None,
