@@ -26,8 +26,8 @@ fn help() {
       baseline     Keep a list of known findings, so that only new ones count
       guard        Stand in front of a server and close its windows while it runs
       lsp          Show findings in an editor: a language server on standard input and output
-      mcp          Let an agent check the server it is writing: an MCP server on standard input
-                   and output
+      mcp          Let an agent check the server it is writing: an MCP server on standard
+                   input and output
       serve        Serve a web page that scans repositories and archives
       completions  Print a completion script for a shell
 
