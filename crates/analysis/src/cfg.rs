@@ -43,6 +43,8 @@ pub struct Cfg {
     depth: Vec<u32>,
     /// Direct control dependence.
     controls: Vec<Vec<Control>>,
+    /// Where a failing instruction of each block leads. A `throw` is a decision, no failure.
+    fails_to: Vec<Option<BlockId>>,
     pub has_loop: bool,
     pub rpo: Vec<u32>,
     /// Answers given.
@@ -64,6 +66,12 @@ fn may_throw(block: &Block) -> bool {
                     | Op::Enter { .. }
             )
         })
+}
+
+fn fails_to(block: &Block) -> Option<BlockId> {
+    block
+        .handler
+        .filter(|_| !matches!(block.term, Term::Throw(_)))
 }
 
 impl Cfg {
@@ -143,6 +151,7 @@ impl Cfg {
             idom: Vec::new(),
             depth: Vec::new(),
             controls: vec![Vec::new(); n],
+            fails_to: function.blocks.iter().map(fails_to).collect(),
             has_loop,
             rpo,
             known: RefCell::default(),
@@ -261,14 +270,25 @@ impl Cfg {
 
     fn find_controls(&self, block: u32) -> Vec<Control> {
         let mut out: Vec<Control> = Vec::new();
-        let mut stack = vec![block];
+        // With the handler that a failure has led to: what decided how far its `try` came
+        // did not decide about the handler.
+        let mut stack: Vec<(u32, Option<BlockId>)> = vec![(block, None)];
         let mut seen = rustc_hash::FxHashSet::default();
-        seen.insert(block);
-        while let Some(b) = stack.pop() {
+        seen.insert((block, None));
+        while let Some((b, failed)) = stack.pop() {
             for &control in &self.controls[b as usize] {
-                out.push(control);
-                if seen.insert(control.block) {
-                    stack.push(control.block);
+                let within = self.fails_to[control.block as usize];
+                let tried = failed.is_some() && within == failed;
+                if !tried {
+                    out.push(control);
+                }
+                let next = match control.way {
+                    3 => within,
+                    _ if tried => failed,
+                    _ => None,
+                };
+                if seen.insert((control.block, next)) {
+                    stack.push((control.block, next));
                 }
             }
             if out.len() > 400 {

@@ -664,7 +664,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 for (i, event) in self.events.iter().enumerate() {
                     let from = event.at.block as usize;
                     let here = self.function.blocks[from].handler.map(|b| b.0);
-                    if event.act.is_read() && here == Some(self.at.block) {
+                    if self.answers_by_failing(event) && here == Some(self.at.block) {
                         deps.insert(Dep::on(Source::Event(i as u32)));
                     }
                 }

@@ -133,6 +133,9 @@ pub struct Finding {
     pub gap: Option<Location>,
     pub entry_points: Vec<EntryPoint>,
     pub interleaving: Interleaving,
+    /// The same code in other files: a build for another module system, another bundle.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copies: Vec<Location>,
     /// In a test, an example or a script: shown, not counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub non_product: bool,
@@ -172,6 +175,24 @@ pub struct Summary {
     /// Files that were there and not analysed, for any reason.
     pub skipped: u32,
     pub suppressed: u32,
+    /// What 100 minus the score is made up of, in the order of the rules' ids.
+    #[serde(default)]
+    pub deductions: Vec<Deduction>,
+    /// A critical finding of high confidence keeps the grade at D or below.
+    #[serde(default)]
+    pub capped: bool,
+}
+
+/// What the findings of one rule take off the score.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Deduction {
+    pub rule: String,
+    /// Findings that count; past the second they cost nothing.
+    pub findings: u32,
+    /// For the first finding.
+    pub first: u32,
+    /// For the second, 0 if there is none.
+    pub second: u32,
 }
 
 /// A file that was not analysed, or only in part.
@@ -183,11 +204,36 @@ pub struct Skipped {
     pub fault: bool,
 }
 
+/// Where a tree of source came from: a repository, a package, an archive.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Source {
+    /// As one would name it to scan it again: `https://github.com/owner/name@main`, `npm:name`.
+    pub name: String,
+    /// The commit or the version that was scanned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)?;
+        match self.revision.as_deref() {
+            // A commit is known by its first digits.
+            Some(id) if id.len() >= 40 && id.is_ascii() => write!(f, " ({})", &id[..12]),
+            Some(version) => write!(f, " ({version})"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Everything a report shows.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ScanReport {
     pub schema: String,
     pub tool_version: String,
+    /// Where the source came from, if not from a path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
     pub summary: Summary,
     pub findings: Vec<Finding>,
     /// Notes about the scan itself: unused suppressions, unknown versions.

@@ -13,14 +13,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use serde_json::value::RawValue;
 use toctou_sync::{Backend, CloseGate, Inside, LockGuard, Mode, Permit, Ticket, Wait};
 
 use crate::log::log;
 use crate::metrics::{Metrics, ToolMetrics};
 use crate::policy::{KeyFault, OnCancel, Policy, Template, ToolPolicy};
 use crate::refusal::{Reason, Refusal};
-use crate::wire::has_duplicates;
+use crate::wire::{Raw, distinct};
 use take::Record;
 
 /// Decides for all sessions of one guard.
@@ -52,18 +51,24 @@ pub struct Tool {
     entry: Option<usize>,
     mode: Mode,
     locks: Vec<Template>,
+    /// Its keys, where they do not depend on the arguments.
+    constant: Option<Keys>,
+    /// Nothing is taken for its calls.
+    free: bool,
     pub on_cancel: OnCancel,
     pub timeout: Option<Duration>,
     label: Arc<str>,
     metrics: ToolMetrics,
 }
 
+/// Keys of a call, as the policy writes them, for people.
+pub type Keys = Arc<[String]>;
+
 /// What one call needs.
 #[derive(Debug)]
 pub struct Plan {
     pub tool: Arc<Tool>,
-    /// As the policy writes them, for people.
-    pub keys: Vec<String>,
+    pub keys: Keys,
     caller: Caller,
     record: Option<(String, Vec<u8>)>,
 }
@@ -72,7 +77,7 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct Pass {
     pub tool: Arc<Tool>,
-    pub keys: Vec<String>,
+    pub keys: Keys,
     pub waited: Duration,
     pub ticket: Option<Ticket>,
     locks: Option<LockGuard>,
@@ -82,11 +87,19 @@ pub struct Pass {
     _inside: Inside,
 }
 
+/// What was taken from the backend for a call.
+#[derive(Default)]
+struct Taken {
+    waited: Duration,
+    ticket: Option<Ticket>,
+    locks: Option<LockGuard>,
+    permit: Option<Permit>,
+}
+
 /// How a call goes on.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "the large one is the rule")]
 pub enum Admitted {
-    Run(Pass),
+    Run(Box<Pass>),
     /// It ran before; this was the result.
     Replay(Vec<u8>),
 }
@@ -121,7 +134,17 @@ impl Gatekeeper {
             .collect::<Vec<_>>()
             .join(" ");
         let label: Arc<str> = if known { name.into() } else { "other".into() };
+        let mut constant = BTreeSet::new();
+        let is_constant = locks.iter().all(Template::is_constant)
+            && locks
+                .iter()
+                .all(|lock| lock.keys(&Value::Null, &mut constant).is_ok());
+        let limited = entry.is_some_and(|entry| {
+            entry.rate.is_some() || entry.in_flight.is_some() || entry.idempotency.is_some()
+        });
         Tool {
+            free: locks.is_empty() && !limited,
+            constant: is_constant.then(|| constant.into_iter().collect()),
             metrics: self.metrics.tool(server, &label, &class),
             name: name.into(),
             server: Arc::clone(server),
@@ -148,36 +171,31 @@ impl Gatekeeper {
     pub fn plan(
         &self,
         tool: &Arc<Tool>,
-        arguments: Option<&RawValue>,
+        arguments: Option<Raw<'_>>,
         caller: &Caller,
     ) -> Result<Plan, Refusal> {
         let entry = self.entry(tool);
         let record_key = entry.and_then(|entry| entry.idempotency.as_ref());
-        let constant = tool.locks.iter().all(Template::is_constant);
         let no_key = |fault: KeyFault| {
             self.refuse(
                 tool,
-                Vec::new(),
+                &[],
                 Reason::NoKey {
                     fault: fault.to_string(),
                 },
             )
         };
-        let mut keys = BTreeSet::new();
-        let mut record = None;
-        if constant && record_key.is_none() {
-            for lock in &tool.locks {
-                lock.keys(&Value::Null, &mut keys).map_err(no_key)?;
-            }
-        } else {
-            let text = arguments.map_or("{}", RawValue::get);
+        let (mut keys, mut record) = (tool.constant.clone(), None);
+        if keys.is_none() || record_key.is_some() {
+            let text = arguments.map_or("{}", Raw::get);
             // A parser that takes the other of two values would see another key.
-            if has_duplicates(text).unwrap_or(true) {
-                return Err(no_key(KeyFault::Duplicate));
-            }
-            let value: Value = serde_json::from_str(text).unwrap_or(Value::Null);
-            for lock in &tool.locks {
-                lock.keys(&value, &mut keys).map_err(no_key)?;
+            let value = distinct(text).ok_or_else(|| no_key(KeyFault::Duplicate))?;
+            if keys.is_none() {
+                let mut found = BTreeSet::new();
+                for lock in &tool.locks {
+                    lock.keys(&value, &mut found).map_err(no_key)?;
+                }
+                keys = Some(found.into_iter().collect());
             }
             if let Some(idempotency) = record_key {
                 let mut record_keys = BTreeSet::new();
@@ -192,7 +210,7 @@ impl Gatekeeper {
         }
         Ok(Plan {
             tool: Arc::clone(tool),
-            keys: keys.into_iter().collect(),
+            keys: keys.unwrap_or_default(),
             caller: caller.clone(),
             record,
         })
@@ -202,7 +220,7 @@ impl Gatekeeper {
     pub async fn admit(&self, plan: Plan) -> Result<Admitted, Refusal> {
         let tool = &plan.tool;
         if self.gate.is_closed() {
-            return Err(self.refuse(tool, plan.keys, Reason::Closing));
+            return Err(self.refuse(tool, &plan.keys, Reason::Closing));
         }
         let began = Instant::now();
         let entry = self.entry(tool);
@@ -227,23 +245,46 @@ impl Gatekeeper {
                 Record::Replay(result) => return Ok(Admitted::Replay(result)),
             },
         };
-        // The last step: whoever is in the gate runs, whoever waits is not in it.
-        let Ok(inside) = self.gate.enter() else {
-            if let Some(ticket) = ticket {
-                self.forget(ticket).await;
-            }
-            return Err(self.refuse(tool, plan.keys, Reason::Closing));
-        };
-        let waited = began.elapsed();
-        tool.metrics.entered(waited);
-        self.metrics.running(1);
-        Ok(Admitted::Run(Pass {
-            tool: plan.tool,
-            keys: plan.keys,
-            waited,
+        let taken = Taken {
+            waited: began.elapsed(),
             ticket,
             locks,
             permit,
+        };
+        match self.enter(plan, taken) {
+            Ok(pass) => Ok(Admitted::Run(pass)),
+            Err((refusal, ticket)) => {
+                if let Some(ticket) = ticket {
+                    self.forget(ticket).await;
+                }
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Lets a call in for which nothing is to be taken.
+    pub fn admit_free(&self, plan: Plan) -> Result<Admitted, Refusal> {
+        self.enter(plan, Taken::default())
+            .map(Admitted::Run)
+            .map_err(|(refusal, _)| refusal)
+    }
+
+    /// The last step: whoever is in the gate runs, whoever waits is not in it.
+    fn enter(&self, plan: Plan, taken: Taken) -> Result<Box<Pass>, (Refusal, Option<Ticket>)> {
+        let tool = plan.tool;
+        let Ok(inside) = self.gate.enter() else {
+            let refusal = self.refuse(&tool, &plan.keys, Reason::Closing);
+            return Err((refusal, taken.ticket));
+        };
+        tool.metrics.entered(taken.waited);
+        self.metrics.running(1);
+        Ok(Box::new(Pass {
+            tool,
+            keys: plan.keys,
+            waited: taken.waited,
+            ticket: taken.ticket,
+            locks: taken.locks,
+            permit: taken.permit,
             metrics: Arc::clone(&self.metrics),
             since: Instant::now(),
             _inside: inside,
@@ -252,7 +293,7 @@ impl Gatekeeper {
 
     /// What would be held up, without holding it up. Observed calls have keys
     /// of their own, so that they do not hold up calls of other guards either.
-    pub async fn observe(&self, plan: Plan) -> Option<Pass> {
+    pub async fn observe(&self, plan: Plan) -> Option<Box<Pass>> {
         let tool = Arc::clone(&plan.tool);
         let inside = self.gate.enter().ok()?;
         let request = self
@@ -268,7 +309,7 @@ impl Gatekeeper {
                         "would-wait",
                         server = &*tool.server,
                         tool = &*tool.name,
-                        keys = plan.keys,
+                        keys = &plan.keys[..],
                         because = error.to_string()
                     );
                     self.metrics
@@ -279,7 +320,7 @@ impl Gatekeeper {
         };
         tool.metrics.entered(Duration::ZERO);
         self.metrics.running(1);
-        Some(Pass {
+        Some(Box::new(Pass {
             tool,
             keys: plan.keys,
             waited: Duration::ZERO,
@@ -289,15 +330,15 @@ impl Gatekeeper {
             metrics: Arc::clone(&self.metrics),
             since: Instant::now(),
             _inside: inside,
-        })
+        }))
     }
 
     /// Counts and logs a refusal.
-    pub fn refuse(&self, tool: &Tool, keys: Vec<String>, reason: Reason) -> Refusal {
+    pub fn refuse(&self, tool: &Tool, keys: &[String], reason: Reason) -> Refusal {
         let refusal = Refusal {
             reason,
             tool: tool.name.as_ref().into(),
-            keys,
+            keys: keys.to_vec(),
         };
         self.metrics
             .refused(&tool.server, &tool.label, refusal.name());
@@ -332,6 +373,13 @@ impl Gatekeeper {
     }
 }
 
+impl Plan {
+    /// Whether nothing is to be taken for it.
+    pub fn is_free(&self) -> bool {
+        self.tool.free
+    }
+}
+
 impl Tool {
     pub fn is_exclusive(&self) -> bool {
         self.mode == Mode::Exclusive && !self.locks.is_empty()
@@ -339,10 +387,15 @@ impl Tool {
 }
 
 impl Pass {
+    /// Whether it must be kept until the server is done, although nobody waits any more.
+    pub fn outlives_its_caller(&self) -> bool {
+        self.tool.is_exclusive() || self.permit.is_some() || self.ticket.is_some()
+    }
+
     /// What the caller may want to know, as JSON.
     pub fn meta(&self) -> String {
         serde_json::json!({
-            "keys": self.keys,
+            "keys": &self.keys[..],
             "mode": if self.tool.is_exclusive() { "exclusive" } else { "shared" },
             "waitedMs": self.waited.as_micros() as f64 / 1000.0,
             "fence": self.locks.as_ref().map(|locks| locks.fence().get()),
@@ -365,14 +418,14 @@ impl Drop for Pass {
                 "lock-lost",
                 server = &*self.tool.server,
                 tool = &*self.tool.name,
-                keys = self.keys
+                keys = &self.keys[..]
             );
         }
         log!(
             Debug,
             "released",
             tool = &*self.tool.name,
-            keys = self.keys,
+            keys = &self.keys[..],
             held_ms = held.as_millis() as u64
         );
     }

@@ -6,6 +6,7 @@
 //! several guards exclude each other too.
 
 pub mod admit;
+mod awake;
 pub mod check;
 pub mod http;
 pub mod io;

@@ -111,7 +111,7 @@ impl Default for Metrics {
         );
         registry.register(
             "stray_answers",
-            "Answers of servers to nobody's question",
+            "Answers and notifications of servers that are for nobody",
             metrics.strays.clone(),
         );
         registry.register("waiting", "Calls that wait now", metrics.waiting.clone());

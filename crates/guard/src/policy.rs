@@ -16,7 +16,7 @@ use globset::GlobMatcher;
 
 pub use compile::{PolicyError, parse};
 pub use key::{KeyFault, Template};
-pub use scan::{ScanError, from_scan};
+pub use scan::{ScanError, entry_for, from_scan};
 
 /// The policy, checked.
 #[derive(Clone, Debug, Default)]

@@ -14,6 +14,7 @@ use toctou_sync::CloseGate;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::admit::Gatekeeper;
+use crate::awake::AWAKE;
 use crate::http::Listen;
 use crate::io::Outlet;
 use crate::metrics::Metrics;
@@ -179,6 +180,7 @@ impl Guard {
 /// leaves or a signal comes.
 pub fn stdio(options: &Options, upstream: &Upstream) -> Result<(), GuardError> {
     runtime()?.block_on(async {
+        tokio::spawn(AWAKE.keep());
         let guard = Guard::new(options).await?;
         serve_metrics(&guard, options).await?;
         stdio::serve(&guard, upstream).await
@@ -188,6 +190,7 @@ pub fn stdio(options: &Options, upstream: &Upstream) -> Result<(), GuardError> {
 /// Serves HTTP in front of all servers until a signal comes.
 pub fn listen(options: &Options, listen: Listen) -> Result<(), GuardError> {
     runtime()?.block_on(async {
+        tokio::spawn(AWAKE.keep());
         let guard = Guard::new(options).await?;
         listen::serve(guard, options, listen).await
     })

@@ -89,12 +89,20 @@ struct State {
     link: LinkState,
     flights: Flights,
     /// Locks of calls whose result is a task that still runs.
-    tasks: Vec<(String, Pass)>,
+    tasks: Vec<(String, Box<Pass>)>,
     handshake: Handshake,
     catalog: Catalog,
     next: i64,
     caller: Caller,
+    /// Answers that are kept on record before they are told.
+    settling: usize,
     closing: bool,
+}
+
+impl State {
+    fn is_idle(&self) -> bool {
+        self.flights.callers() == 0 && self.settling == 0
+    }
 }
 
 enum LinkState {
@@ -133,6 +141,7 @@ impl Session {
                     principal: "unknown".into(),
                     connection: format!("{}-{number}", std::process::id()).into(),
                 },
+                settling: 0,
                 closing: false,
             }),
             setup,
@@ -253,6 +262,11 @@ impl Session {
         }
     }
 
+    /// Whether the server has agreed to the handshake.
+    pub fn is_greeted(&self) -> bool {
+        self.state().handshake.agreed
+    }
+
     /// Whether the server can be written to.
     pub fn is_up(&self) -> bool {
         matches!(self.state().link, LinkState::Up(_))
@@ -271,7 +285,7 @@ impl Session {
                 let changed = self.changed.notified();
                 tokio::pin!(changed);
                 changed.as_mut().enable();
-                if self.state().flights.callers() == 0 {
+                if self.state().is_idle() {
                     return;
                 }
                 changed.await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use toctou_guard::admit::{Admitted, Caller, Gatekeeper};
 use toctou_guard::metrics::Metrics;
 use toctou_guard::policy;
+use toctou_guard::wire::Raw;
 use toctou_sync::{
     Backend, Begin, BoxFuture, Call, Cells, CloseGate, Decision, Error, Fence, Idempotency, Limit,
     LockGuard, LockRequest, Locks, Permit, Quota, RateLimits, Result, Semaphores, Swap, Version,
@@ -106,10 +107,8 @@ async fn closed_unless_told_otherwise_and_counted() {
                 principal: "p".into(),
                 connection: "c".into(),
             };
-            let arguments =
-                serde_json::value::to_raw_value(&serde_json::json!({"k": 1})).expect("JSON");
             let plan = keeper
-                .plan(&tool, Some(&arguments), &caller)
+                .plan(&tool, Some(Raw::new(r#"{"k":1}"#)), &caller)
                 .expect("a plan");
             match keeper.admit(plan).await {
                 Ok(Admitted::Run(_)) => assert!(runs, "{text}"),

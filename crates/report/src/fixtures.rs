@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use toctou_core::finding::{
-    EntryKind, EntryPoint, Finding, Location, Note, Resource, ResourceKind, SCAN_SCHEMA,
+    Deduction, EntryKind, EntryPoint, Finding, Location, Note, Resource, ResourceKind, SCAN_SCHEMA,
     ScanReport, Skipped, Summary, Suppression, SuppressionKind,
 };
 use toctou_core::interleaving::{Action, Step};
@@ -94,6 +94,7 @@ pub(crate) fn view(report: &ScanReport) -> View<'_> {
             ..Terminal::default()
         },
         verbose: false,
+        guard: |finding| Some(format!("lock = {:?}", finding.resource.key)),
     }
 }
 
@@ -172,6 +173,7 @@ pub(crate) fn finding(line: u32, function: &str, tool: &str) -> Finding {
             write,
             step("A", Action::Outcome, 0, "carol is lost: the file says [alice, bob], and both callers were told it worked"),
         ],
+        copies: Vec::new(),
         non_product: false,
         suppressed: None,
         edit: None,
@@ -194,6 +196,7 @@ pub(crate) fn report() -> ScanReport {
     ScanReport {
         schema: SCAN_SCHEMA.to_owned(),
         tool_version: "0.1.0".to_owned(),
+        source: None,
         summary: Summary {
             score: 73,
             grade: "C".to_owned(),
@@ -202,6 +205,13 @@ pub(crate) fn report() -> ScanReport {
             entry_points: 8,
             skipped: 3,
             suppressed: 1,
+            deductions: vec![Deduction {
+                rule: "file-read-modify-write".to_owned(),
+                findings: 2,
+                first: 18,
+                second: 9,
+            }],
+            capped: false,
         },
         findings: vec![
             finding(10, "createEntities", "create_entities"),

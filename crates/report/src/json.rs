@@ -5,7 +5,7 @@
 
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
-use toctou_core::finding::{Finding, Note, Skipped, Summary};
+use toctou_core::finding::{Finding, Note, Skipped, Source, Summary};
 use toctou_core::rule::Persona;
 
 use crate::clean;
@@ -20,6 +20,9 @@ struct Document<'a> {
     tool_version: &'a str,
     /// Whose findings these are.
     persona: Persona,
+    /// Where the source came from, if not from a path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'a Source>,
     summary: &'a Summary,
     findings: Vec<&'a Finding>,
     /// Found, and ignored by a comment, the config or the baseline.
@@ -51,6 +54,7 @@ pub(crate) fn render(view: &View<'_>) -> String {
         schema: &report.schema,
         tool_version: &report.tool_version,
         persona: view.persona,
+        source: report.source.as_ref(),
         summary: &report.summary,
         findings: view.active().collect(),
         suppressed: view.suppressed().collect(),

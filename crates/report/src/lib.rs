@@ -9,6 +9,7 @@
 pub mod clean;
 mod github;
 mod gitlab;
+mod html;
 mod json;
 mod junit;
 mod layout;
@@ -20,6 +21,7 @@ mod text;
 mod timeline;
 mod view;
 
+pub use html::{COLOURS as HTML_COLOURS, THEME as HTML_THEME, policy as html_policy};
 pub use json::scan_schema;
 pub use layout::{pad, width, wrap};
 pub use style::Paint;
@@ -51,6 +53,11 @@ pub const FORMATS: &[Format] = &[
         name: "markdown",
         summary: "for a pull request comment or a job summary",
         render: markdown::render,
+    },
+    Format {
+        name: "html",
+        summary: "one page for a browser: grade, source, timelines to step through",
+        render: html::render,
     },
     Format {
         name: "gitlab",

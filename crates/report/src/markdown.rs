@@ -43,6 +43,9 @@ pub(crate) fn render(view: &View<'_>) -> String {
         summary.skipped,
         plural(summary.suppressed as usize, "finding"),
     );
+    if let Some(source) = &view.report.source {
+        let _ = writeln!(out, "Source: {}\n", markdown_code(&source.to_string()));
+    }
     if !findings.is_empty() {
         out += "| severity | rule | where | what |\n|---|---|---|---|\n";
         for finding in findings.iter().take(ROWS) {

@@ -48,6 +48,7 @@ pub(crate) fn render(view: &View<'_>) -> String {
             // Two kinds of upload, and neither replaces the other's alerts.
             automation_details: Automation { id: "toctou/scan/" },
             column_kind: "unicodeCodePoints",
+            version_control_provenance: provenance(view),
             invocations: vec![Invocation {
                 execution_successful: true,
                 tool_execution_notifications: notifications(view, left_out),
@@ -56,6 +57,18 @@ pub(crate) fn render(view: &View<'_>) -> String {
         }],
     };
     to_text(&log)
+}
+
+/// The repository and commit, if that is where the source came from.
+fn provenance(view: &View<'_>) -> Vec<Provenance> {
+    let source = view.report.source.iter();
+    source
+        .filter(|source| source.name.contains("://"))
+        .map(|source| Provenance {
+            repository_uri: clean::line(&source.name),
+            revision_id: source.revision.as_deref().map(clean::line),
+        })
+        .collect()
 }
 
 fn rule(meta: &RuleMeta) -> Rule {

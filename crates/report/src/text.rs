@@ -235,6 +235,13 @@ fn advice(view: &View<'_>, finding: &Finding, before: Option<u32>) -> String {
         out += &field(view, "fix", &finding.fix);
     }
     out += &entry_points(view, &finding.entry_points);
+    if !finding.copies.is_empty() {
+        let places = finding.copies.iter();
+        let places: Vec<String> = places
+            .map(|at| format!("{}:{}", clean::line(&at.file), at.line))
+            .collect();
+        out += &field(view, "also in", &places.join(", "));
+    }
     if finding.non_product {
         out += &field(
             view,

@@ -21,6 +21,8 @@ pub struct View<'a> {
     pub stats: Option<&'a Stats>,
     pub terminal: Terminal,
     pub verbose: bool,
+    /// The entry of the guard's policy that closes a finding, if one can.
+    pub guard: fn(&Finding) -> Option<String>,
 }
 
 /// Findings that are there, and not in the report because nobody asked.

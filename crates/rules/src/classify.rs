@@ -62,7 +62,9 @@ pub fn findings(program: &Program, analysis: &Analysis, frontend: &Frontend) -> 
             out.push(of_defect(program, defect, meta, verdict, &mender));
         }
     }
-    number(one_per_place(out))
+    let mut out = one_per_place(out);
+    crate::copies::fold(&mut out);
+    number(out)
 }
 
 /// Several reads that lead to one write are one thing to fix: the finding that
@@ -250,6 +252,7 @@ fn of_window(
         gap,
         entry_points: entry_points(program, &w.reached_by),
         interleaving: story::of_window(case, &verdict.outcome),
+        copies: Vec::new(),
         non_product: w.role != FileRole::Product,
         suppressed: None,
         edit: mender.edit(verdict.mend),
@@ -305,6 +308,7 @@ fn of_defect(
         gap: None,
         entry_points: entry_points(program, &defect.reached_by),
         interleaving: story::of_defect(program, defect, &verdict.outcome),
+        copies: Vec::new(),
         non_product: defect.role != FileRole::Product,
         suppressed: None,
         edit: mender.edit(verdict.mend),

@@ -8,6 +8,7 @@
 pub mod baseline;
 mod case;
 mod classify;
+mod copies;
 mod edit;
 pub mod registry;
 mod repeat;

@@ -8,12 +8,15 @@
 use std::collections::BTreeMap;
 
 use toctou_core::Finding;
+use toctou_core::finding::Deduction;
 use toctou_core::rule::{Confidence, Persona, RuleMeta, Severity};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Score {
     pub points: u32,
     pub grade: &'static str,
+    pub deductions: Vec<Deduction>,
+    pub capped: bool,
 }
 
 /// Does the finding count, towards the score and towards the exit code?
@@ -31,26 +34,33 @@ pub fn score(findings: &[Finding], rules: &[RuleMeta]) -> Score {
         *seen.entry(&finding.rule).or_default() += 1;
         capped |= finding.severity == Severity::Critical && finding.confidence == Confidence::High;
     }
-    let lost: u32 = seen
+    let deductions: Vec<Deduction> = seen
         .iter()
-        .map(|(id, &count)| {
+        .map(|(id, &findings)| {
             let points = rules
                 .iter()
                 .find(|rule| rule.id == *id)
                 .map_or(0, |rule| rule.points);
-            if count > 1 {
-                points + points / 2
-            } else {
-                points
+            Deduction {
+                rule: (*id).to_owned(),
+                findings,
+                first: points,
+                second: if findings > 1 { points / 2 } else { 0 },
             }
         })
-        .sum();
+        .collect();
+    let lost: u32 = deductions.iter().map(|d| d.first + d.second).sum();
     let points = 100_u32.saturating_sub(lost);
     let grade = match grade(points) {
         "A" | "B" | "C" if capped => "D",
         grade => grade,
     };
-    Score { points, grade }
+    Score {
+        points,
+        grade,
+        deductions,
+        capped,
+    }
 }
 
 fn grade(points: u32) -> &'static str {

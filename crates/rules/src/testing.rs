@@ -31,6 +31,7 @@ pub(crate) fn finding(rule: &str, file: &str, line: u32) -> Finding {
         gap: None,
         entry_points: Vec::new(),
         interleaving: Vec::new(),
+        copies: Vec::new(),
         non_product: false,
         suppressed: None,
         edit: None,

@@ -1,6 +1,7 @@
 //! The command line: what can be typed. What it means is in [`crate::commands`].
 
 mod guard;
+mod source;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ use guard::GUARD_EXAMPLES;
 pub(crate) use guard::{
     GuardAction, GuardArgs, GuardCheckArgs, GuardInitArgs, GuardRunArgs, LogLevel, TargetArgs,
 };
+pub(crate) use source::{ReachChoice, SourceArgs};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().effects(Effects::BOLD))
@@ -95,10 +97,13 @@ const SCAN_EXAMPLES: &str = "\
 Examples:
   toctou scan                                    scan the current folder
   toctou scan packages/server src/tools.ts       several folders and files
+  toctou scan owner/name@v1.2#packages/server    a repository of GitHub, a tag, a folder of it
+  toctou scan npm:@scope/server@1.0.0            a package, without running any of it
   toctou scan --persona auditor                  everything a reviewer may want to see
   toctou scan --rule file-read-modify-write      one rule only
   toctou scan --output text --output sarif=toctou.sarif
                                                  read it here, upload it there
+  toctou scan --output html=report.html          one page with timelines to step through
   toctou scan --fail-on high                     fail a build on high and critical only
   toctou scan --since origin/main                only what this branch brings
   toctou scan --diff | git apply                 look at safe changes, or take them
@@ -109,6 +114,9 @@ Exit codes: 0 nothing found, 1 findings, 2 toctou or its usage failed, 3 nothing
 pub(crate) struct ScanArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
+
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
 
     /// Show findings of these rules only (can be repeated)
     #[arg(long, value_name = "RULE", value_parser = parse_rule, help_heading = "Selection")]
@@ -128,9 +136,9 @@ pub(crate) struct ScanArgs {
 
     /// Write the report in this format, to standard output or to a file (can be repeated)
     ///
-    /// Formats: text (the default), json, sarif, github, markdown, gitlab,
-    /// junit. A file is written whole or not at all. Only one format can go to
-    /// standard output.
+    /// Formats: text (the default), json, sarif, github, markdown, html,
+    /// gitlab, junit. A file is written whole or not at all. Only one format can
+    /// go to standard output.
     #[arg(long, short, value_name = "FORMAT[=PATH]", value_parser = parse_output, help_heading = "Output")]
     pub(crate) output: Vec<OutputSpec>,
 
@@ -179,7 +187,7 @@ pub(crate) struct ScanArgs {
 /// What every command that scans understands.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
-    /// Folders and files to scan
+    /// Folders and files to scan, or one source: a Git address, owner/name, npm:name@version, pypi:name==version, an archive
     #[arg(value_name = "PATH", default_value = ".")]
     pub(crate) paths: Vec<PathBuf>,
 

@@ -53,6 +53,21 @@ pub(crate) struct Root {
     pub(crate) base: String,
     /// What to scan: canonical, sorted, each once.
     pub(crate) paths: Vec<PathBuf>,
+    /// What the folder was fetched from. Then strangers made all of it, and its
+    /// own `.gitignore` hides nothing.
+    pub(crate) origin: Option<String>,
+}
+
+impl Root {
+    /// A folder that was fetched.
+    pub(crate) fn fetched(folder: &Path, origin: String) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            base: String::new(),
+            paths: vec![folder.to_owned()],
+            origin: Some(origin),
+        }
+    }
 }
 
 /// One folder is its own root; several paths share the working directory, or
@@ -93,6 +108,7 @@ pub(crate) fn root(given: &[PathBuf]) -> Result<Root, Error> {
         folder,
         base,
         paths,
+        origin: None,
     })
 }
 
@@ -127,6 +143,7 @@ pub(crate) fn slashed(path: &Path) -> String {
 pub(crate) fn discover(root: &Root, exclude: &GlobSet, prefix: &str) -> Discovery {
     let mut walk = Walk {
         root: &root.folder,
+        fetched: root.origin.is_some(),
         exclude,
         prefix,
         found: Discovery::default(),
@@ -147,6 +164,7 @@ pub(crate) fn discover(root: &Root, exclude: &GlobSet, prefix: &str) -> Discover
 
 struct Walk<'a> {
     root: &'a Path,
+    fetched: bool,
     exclude: &'a GlobSet,
     prefix: &'a str,
     found: Discovery,
@@ -181,6 +199,10 @@ impl Walk<'_> {
             .require_git(false)
             // What is scanned must not depend on the settings of who scans.
             .git_global(false)
+            .git_ignore(!self.fetched)
+            .git_exclude(!self.fetched)
+            .ignore(!self.fetched)
+            .parents(!self.fetched)
             .sort_by_file_name(Ord::cmp)
             .filter_entry(move |entry| {
                 let name = entry.file_name().to_string_lossy();

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use toctou_report::{Paint, clean};
 use toctou_rules::suppress::SuppressError;
+use toctou_source::SourceError;
 
 pub(crate) const FINDINGS: u8 = 1;
 const FAILED: u8 = 2;
@@ -15,6 +16,10 @@ const NOTHING: u8 = 3;
 pub(crate) enum Error {
     #[error("no such file or folder")]
     NoSuchPath { path: PathBuf },
+    #[error("the source cannot be brought here")]
+    Source { text: String, error: SourceError },
+    #[error("a source is scanned alone")]
+    SourceAmongPaths { text: String },
     #[error("nothing to analyse")]
     NothingToAnalyse { what: String },
     #[error("no file could be analysed")]
@@ -85,6 +90,8 @@ pub(crate) enum Error {
     },
     #[error("changes could not be undone")]
     Dirty { files: Vec<String> },
+    #[error("what was fetched cannot be changed")]
+    NotHere,
     #[error("a file was changed while it was scanned")]
     ChangedMeanwhile { path: PathBuf },
     #[error("a diff and a report go to one place")]
@@ -114,6 +121,16 @@ impl Error {
             Self::NoSuchPath { path } | Self::Exists { path } | Self::NoBaseline { path } => {
                 vec![path.display().to_string()]
             }
+            Self::Source { text, error } => {
+                let mut lines = vec![error.to_string()];
+                if !text.contains(':') {
+                    lines.push(format!(
+                        "there is no `{text}` here, so it was taken for a repository on GitHub"
+                    ));
+                }
+                lines
+            }
+            Self::SourceAmongPaths { text } => vec![text.clone()],
             Self::NothingToAnalyse { what } => vec![what.clone()],
             Self::NothingReadable { faults } => first_few(faults),
             Self::Read { path, error } | Self::Write { path, error } => {
@@ -157,7 +174,7 @@ impl Error {
             }
             Self::Threads { message, .. } | Self::Editor { message } => vec![message.clone()],
             Self::Stale { files } => files.clone(),
-            Self::Stopped => Vec::new(),
+            Self::Stopped | Self::NotHere => Vec::new(),
             Self::Dirty { files } => first_few(files),
             Self::ChangedMeanwhile { path } => vec![path.display().to_string()],
             Self::DiffClash { format } => {
@@ -174,6 +191,10 @@ impl Error {
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoSuchPath { .. } | Self::Read { .. } | Self::Write { .. } => None,
+            Self::Source { error, .. } => error.hint().map(str::to_owned),
+            Self::SourceAmongPaths { .. } => {
+                Some("run `toctou scan` once for it, and once for the others".to_owned())
+            }
             Self::NothingToAnalyse { .. } => {
                 Some("give the folder that holds the server's source".to_owned())
             }
@@ -210,6 +231,7 @@ impl Error {
             Self::Threads { .. } => Some("try a smaller `--threads`".to_owned()),
             Self::Stale { .. } => Some("run `cargo run -p toctou -- dev generate`".to_owned()),
             Self::Stopped => None,
+            Self::NotHere => Some("`--diff` shows the changes; apply them where the source is".to_owned()),
             Self::Dirty { .. } => Some(
                 "commit first, so that Git can bring the old text back, or give `--allow-dirty`; `--diff` only shows the changes"
                     .to_owned(),

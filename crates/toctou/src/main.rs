@@ -6,8 +6,10 @@
 mod cli;
 mod commands;
 mod config;
+mod confine;
 mod discover;
 mod errors;
+mod fetch;
 mod fix;
 mod git;
 mod languages;

@@ -29,6 +29,7 @@ use crate::config::Config;
 use crate::discover::{Discovery, Root, discover};
 use crate::errors::Error;
 use crate::languages::{self, FRONTENDS};
+use crate::terminal;
 use lower::{Outcome, keep, lower};
 use panics::{caught, guarded, quietly};
 
@@ -41,7 +42,7 @@ pub(crate) struct Request<'a> {
     pub(crate) baseline: Option<&'a Baseline>,
     pub(crate) threads: Option<usize>,
     pub(crate) max_file_size: u64,
-    pub(crate) progress: bool,
+    pub(crate) progress: Progress,
     /// Leads from the config's folder to the root (`packages/a/`).
     pub(crate) prefix: String,
     /// What an editor has changed and not saved.
@@ -59,6 +60,25 @@ pub(crate) type Overlay = BTreeMap<PathBuf, Arc<str>>;
 impl Request<'_> {
     fn is_stopped(&self) -> bool {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+}
+
+/// How to show what goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Progress {
+    No,
+    Bar,
+    /// A JSON object a line on standard error, for a program that waits.
+    Lines,
+}
+
+impl Progress {
+    /// Says one thing, if there is no bar that does.
+    pub(crate) fn line(self, text: &str) {
+        if self == Self::Lines {
+            let line = serde_json::json!({ "progress": text });
+            terminal::to_stderr(&format!("{line}\n"));
+        }
     }
 }
 
@@ -114,7 +134,10 @@ fn scan(request: &Request<'_>, models: &[Models], found: Discovery) -> Result<Sc
         )));
     }
 
-    let progress = progress_bar(request.progress, found.files.len());
+    let progress = progress_bar(request.progress == Progress::Bar, found.files.len());
+    request
+        .progress
+        .line(&format!("reading {} files", found.files.len()));
     let lower_all = |even_minified| -> Vec<Outcome> {
         progress.set_position(0);
         found
@@ -138,6 +161,7 @@ fn scan(request: &Request<'_>, models: &[Models], found: Discovery) -> Result<Sc
         return Err(Error::Stopped);
     }
     progress.set_message("analysing");
+    request.progress.line("analysing");
     let languages = keep(lowered, &found.files, &mut scan)?;
 
     let manifests: Vec<Manifest> = found
@@ -386,6 +410,7 @@ fn nothing(root: &Root, found: &Discovery) -> Error {
         return Error::NothingReadable { faults };
     }
     let place = match root.paths.as_slice() {
+        _ if root.origin.is_some() => root.origin.clone().unwrap_or_default(),
         [one] => one.display().to_string(),
         paths => format!("{} paths", paths.len()),
     };

@@ -12,10 +12,13 @@ pub(crate) const VENDORED: &[&str] = &[
     ".venv",
     "site-packages",
     "__pycache__",
+    "vendor",
+    "third_party",
+    "third-party",
 ];
 
 /// Folders of code that a tool made.
-const GENERATED: &[&str] = &["dist", "build", "out", ".next", "coverage", "vendor"];
+const GENERATED: &[&str] = &["dist", "build", "out", ".next", "coverage"];
 
 const TESTS: &[&str] = &[
     "__tests__",

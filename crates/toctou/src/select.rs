@@ -44,6 +44,7 @@ pub(crate) fn select(scan: &Scan, selection: &Selection<'_>) -> (ScanReport, Hid
     let report = ScanReport {
         schema: SCAN_SCHEMA.to_owned(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        source: None,
         summary: Summary {
             score: score.points,
             grade: score.grade.to_owned(),
@@ -55,6 +56,8 @@ pub(crate) fn select(scan: &Scan, selection: &Selection<'_>) -> (ScanReport, Hid
                 .iter()
                 .filter(|finding| finding.suppressed.is_some())
                 .count() as u32,
+            deductions: score.deductions,
+            capped: score.capped,
         },
         findings,
         notes: scan.notes.clone(),
@@ -102,6 +105,7 @@ mod tests {
             gap: None,
             entry_points: Vec::new(),
             interleaving: Vec::new(),
+            copies: Vec::new(),
             non_product: false,
             suppressed: None,
             edit: None,

@@ -96,6 +96,7 @@ fn past(input: &Input, args: &InputArgs, repo: &Repo, commit: &str) -> Result<Sc
         folder: top.join(folder),
         base: input.root.base.clone(),
         paths,
+        origin: None,
     };
     match input.scan_past(args, &root) {
         Err(Error::NothingToAnalyse { .. } | Error::NothingReadable { .. }) => Ok(Scan::default()),

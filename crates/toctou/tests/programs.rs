@@ -38,13 +38,28 @@ server.registerTool("add_note", {}, async ({ text }) => {
 
 #[test]
 fn a_bundle_is_read_as_the_program_it_was() {
-    let run =
-        Project::new(&[("bundle.js", BUNDLE)]).run("scan bundle.js --no-config --output json");
-    let report = run.json();
+    // Rolldown marks the modules as regions.
+    for bundle in [BUNDLE, &BUNDLE.replace("\n// ", "\n//#region ")] {
+        let run =
+            Project::new(&[("bundle.js", bundle)]).run("scan bundle.js --no-config --output json");
+        let report = run.json();
+        assert_eq!(run.rules(), ["file-read-modify-write"], "{}", run.stdout);
+        let entries = &report["findings"][0]["entry_points"];
+        assert_eq!(entries[0]["kind"], "tool");
+        assert_eq!(entries[0]["name"], "add_note");
+    }
+}
+
+#[test]
+fn two_builds_of_one_source_are_one_finding() {
+    let files = [
+        ("dist/cjs/server.js", BUNDLE),
+        ("dist/esm/server.js", &format!("// built\n{BUNDLE}")),
+    ];
+    let run = Project::new(&files).run("scan dist --no-config --output json");
     assert_eq!(run.rules(), ["file-read-modify-write"], "{}", run.stdout);
-    let entries = &report["findings"][0]["entry_points"];
-    assert_eq!(entries[0]["kind"], "tool");
-    assert_eq!(entries[0]["name"], "add_note");
+    let copies = &run.json()["findings"][0]["copies"];
+    assert_eq!(copies[0]["file"], "esm/server.js", "{}", run.stdout);
 }
 
 #[test]

@@ -1062,3 +1062,58 @@ server.registerTool("redeem", {{}}, async ({{ code }}) => login.redeem(code));
         &server(""),
     );
 }
+
+#[test]
+fn safe_lock_that_is_asked_for_again() {
+    safe(
+        &[],
+        r#"
+import { writeFile, unlink, readFile } from "node:fs/promises";
+
+export async function locked(path: string, change: (text: string) => string) {
+  for (let turn = 0; turn < 20; turn++) {
+    try {
+      await writeFile(`${path}.lock`, String(process.pid), { flag: "wx" });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      await new Promise((next) => setTimeout(next, 100));
+      continue;
+    }
+    try {
+      return change(await readFile(path, "utf8"));
+    } finally {
+      await unlink(`${path}.lock`);
+    }
+  }
+  throw new Error("busy");
+}
+"#,
+    );
+}
+
+#[test]
+fn safe_row_made_because_something_else_failed() {
+    safe(
+        &[],
+        r#"
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { Pool } from "pg";
+
+const pool = new Pool();
+const server = new McpServer({ name: "notes", version: "1.0.0" });
+
+server.registerTool("note", {}, async ({ text }: { text: string }) => {
+  try {
+    const { rows } = await pool.query("SELECT name FROM folders WHERE id = 1");
+    if (rows.length === 0) return { content: [] };
+    await fetch("https://index.example/" + rows[0].name, { method: "POST", body: text });
+  } catch (error) {
+    if (String(error).includes("refused")) {
+      await pool.query("INSERT INTO folders (name) VALUES ('unsent')");
+    }
+  }
+  return { content: [] };
+});
+"#,
+    );
+}

@@ -66,7 +66,8 @@ fn short_help_of_scan() {
     Usage: toctou scan [OPTIONS] [PATH]...
 
     Arguments:
-      [PATH]...  Folders and files to scan [default: .]
+      [PATH]...  Folders and files to scan, or one source: a Git address, owner/name,
+                 npm:name@version, pypi:name==version, an archive [default: .]
 
     Options:
       -h, --help  Print help (see more with '--help')
@@ -103,6 +104,13 @@ fn short_help_of_scan() {
           --diff         Show changes that close findings, as a unified diff; change nothing
           --fix          Make these changes, then report what is left
           --allow-dirty  Change files that Git could not bring back
+
+    Sources:
+          --max-fetch <MB>           Fetch no more than this, packed or unpacked, in megabytes
+                                     [default: 512]
+          --fetch-timeout <SECONDS>  Fetch no longer than this [default: 300]
+          --allow-http <HOST>        Host whose repositories may come by plain http (can be
+                                     repeated) [default: this machine]
 
     Result:
           --fail-on <SEVERITY>  Exit with 1 only for findings of this severity or worse

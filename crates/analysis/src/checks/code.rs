@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 use toctou_core::Span;
-use toctou_core::ir::{Callee, FuncId, Function, Inst, Op};
+use toctou_core::ir::{FuncId, Function, Inst, Op};
 
 use crate::context::Context;
 use crate::effect::Pos;
@@ -45,30 +45,6 @@ pub fn models(cx: &mut Context<'_, '_>, f: FuncId, n: u32) -> SmallVec<[(EntityI
         out.extend(rules.iter().map(|r| (e, Rc::clone(r))));
     }
     out
-}
-
-/// The same, and where the callee is not known, what models say about its name.
-pub fn models_or_duck(
-    cx: &mut Context<'_, '_>,
-    f: FuncId,
-    n: u32,
-    inst: &Inst,
-) -> SmallVec<[Rc<Call>; 2]> {
-    let known: SmallVec<[Rc<Call>; 2]> = models(cx, f, n).into_iter().map(|(_, r)| r).collect();
-    if !known.is_empty() || !cx.points_to.targets(f, n).0.is_empty() {
-        return known;
-    }
-    match &inst.op {
-        Op::Call {
-            callee: Callee::Method { name, .. },
-            ..
-        } => {
-            let rules = cx.library.methods(*name, &mut cx.entities, &mut cx.names);
-            // Whether a scope is round the call is not known here.
-            rules.iter().filter(|r| !r.by_hand).map(Rc::clone).collect()
-        }
-        _ => known,
-    }
 }
 
 /// Is one of the words a part of the identifier? `runWithLimit` has `limit`.

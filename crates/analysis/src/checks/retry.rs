@@ -50,7 +50,8 @@ pub fn check(cx: &mut Context<'_, '_>, _: &[Vec<u32>]) {
             if seen.contains(&body.head) {
                 continue;
             }
-            if let Some(kind) = judge(cx, id, function, &cfg, body, attempt.at, &fresh) {
+            let kind = judge(cx, id, function, &cfg, body, attempt.at, &fresh);
+            if let Some(kind) = kind.filter(|k| !attempt.queues || *k == DefectKind::RetryForever) {
                 seen.insert(body.head);
                 report(cx, id, function, &cfg, body, attempt, kind);
             }
@@ -64,6 +65,8 @@ struct Attempt {
     span: Span,
     key: Option<Sym>,
     resource: ResourceKind,
+    /// Waits for its turn: whoever is last to ask gets in as soon as there is room.
+    queues: bool,
 }
 
 struct Loop {
@@ -91,6 +94,7 @@ fn attempts(cx: &mut Context<'_, '_>, f: FuncId) -> Vec<Attempt> {
             span: e.trail.span,
             key: Some(e.loc.key),
             resource: e.loc.kind,
+            queues: e.mode == Mode::Exclusive && e.loc.kind != ResourceKind::Row,
         });
     }
     for (at, n, inst) in code::calls(cx.program.function(f)) {
@@ -108,6 +112,7 @@ fn attempts(cx: &mut Context<'_, '_>, f: FuncId) -> Vec<Attempt> {
                 span: inst.span,
                 key: None,
                 resource: ResourceKind::Lock,
+                queues: true,
             });
         }
     }

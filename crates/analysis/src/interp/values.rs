@@ -3,9 +3,10 @@
 use std::rc::Rc;
 
 use super::Interp;
-use crate::effect::{Act, Dep, Deps, Source, word_of_field};
+use crate::effect::{Act, Dep, Deps, Event, Source, word_of_field};
 use crate::sym::{self, CalleeSym, Sym, SymKind};
 use toctou_core::Name;
+use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{BlockId, Term, Var};
 
 impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
@@ -264,12 +265,20 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                     Act::Read => way == 3,
                     _ => false,
                 };
-                if event.at.block == block && asks {
+                if event.at.block == block && asks && self.answers_by_failing(event) {
                     out.insert(Dep::on(Source::Event(i as u32)));
                 }
             }
         }
         out
+    }
+
+    /// Does it fail where there is nothing? A query finds no rows, and a variable has some
+    /// value; a file that is not there, or an object that has to be, is an error.
+    pub(crate) fn answers_by_failing(&self, event: &Event) -> bool {
+        let named = event.loc.kind == ResourceKind::Memory
+            && !matches!(self.cx.syms.kind(event.loc.key), SymKind::Index(..));
+        event.act.is_read() && !named && event.row.as_ref().is_none_or(|row| row.record)
     }
 
     /// Text in pieces. Constant neighbours are one constant.

@@ -1,6 +1,6 @@
 //! Libraries inside a bundle.
 //!
-//! esbuild, tsup and bun put the modules of a program and of its libraries into one
+//! esbuild, tsup, bun and rolldown put the modules of a program and of its libraries into one
 //! file, each behind a comment with its path. What stands behind a path into
 //! `node_modules` is a library: its names are bound as if they had been
 //! imported, and its code, which others wrote, is not lowered.
@@ -49,16 +49,18 @@ impl<'a> Bundle<'a> {
     }
 }
 
-/// `// node_modules/zod/index.js` and `// src/index.ts`, at the start of a line.
+/// `// node_modules/zod/index.js`, `// src/index.ts` and `//#region src/index.ts`, at the
+/// start of a line.
 fn module<'a>(text: &'a str, comment: &Comment) -> Option<(u32, Option<&'a str>)> {
     let start = comment.span.start as usize;
     if !comment.is_line() || !(start == 0 || text.as_bytes().get(start - 1) == Some(&b'\n')) {
         return None;
     }
     let content = comment.content_span();
-    let path = text
+    let text = text
         .get(content.start as usize..content.end as usize)?
         .trim();
+    let path = text.strip_prefix("#region ").unwrap_or(text);
     let name = path.rsplit('/').next()?;
     if path.contains(char::is_whitespace) || !path.contains('/') || !name.contains('.') {
         return None;

@@ -28,7 +28,7 @@ impl Gatekeeper {
         match self.backend.take(&key, quota, 1).await {
             Ok(Decision::Allowed { .. }) => Ok(()),
             Ok(Decision::Denied { retry_after }) => {
-                Err(self.refuse(&plan.tool, Vec::new(), Reason::Rate { retry_after }))
+                Err(self.refuse(&plan.tool, &[], Reason::Rate { retry_after }))
             }
             Err(error) => self.failed(plan, error),
         }
@@ -51,7 +51,7 @@ impl Gatekeeper {
         match self.backend.enter(&key, bound).await {
             Ok(permit) => Ok(Some(permit)),
             Err(error) if error.is_contention() => {
-                Err(self.refuse(&plan.tool, Vec::new(), Reason::AtLimit { limit: limit.max }))
+                Err(self.refuse(&plan.tool, &[], Reason::AtLimit { limit: limit.max }))
             }
             Err(error) => self.failed(plan, error).map(|()| None),
         }
@@ -73,7 +73,7 @@ impl Gatekeeper {
         let call = Call::new(&scoped, arguments)
             .keep(idempotency.keep)
             .in_flight(InFlight::Wait(wait));
-        let refuse = |reason| Err(self.refuse(&plan.tool, vec![key.clone()], reason));
+        let refuse = |reason| Err(self.refuse(&plan.tool, &[key.clone()], reason));
         match self.backend.begin(call).await {
             Ok(Begin::First(ticket)) => Ok(Record::First(ticket)),
             Ok(Begin::Replay(result)) => Ok(Record::Replay(result)),
@@ -104,11 +104,11 @@ impl Gatekeeper {
         {
             Ok(locks) => Ok(Some(locks)),
             Err(toctou_sync::Error::QueueFull { .. }) => {
-                Err(self.refuse(&plan.tool, plan.keys.clone(), Reason::QueueFull))
+                Err(self.refuse(&plan.tool, &plan.keys, Reason::QueueFull))
             }
             Err(error) if error.is_contention() => {
                 let waited = began.elapsed();
-                Err(self.refuse(&plan.tool, plan.keys.clone(), Reason::Busy { waited }))
+                Err(self.refuse(&plan.tool, &plan.keys, Reason::Busy { waited }))
             }
             Err(error) => self.failed(plan, error).map(|()| None),
         }
@@ -139,7 +139,7 @@ impl Gatekeeper {
         if open {
             return Ok(());
         }
-        Err(self.refuse(&plan.tool, plan.keys.clone(), Reason::BackendLost))
+        Err(self.refuse(&plan.tool, &plan.keys, Reason::BackendLost))
     }
 
     fn counted(&self, plan: &Plan, kind: &str, by: By) -> String {

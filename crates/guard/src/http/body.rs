@@ -42,6 +42,12 @@ impl Stream {
     }
 }
 
+impl Answer {
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self, Self::Stream(_))
+    }
+}
+
 impl Body for Answer {
     type Data = Bytes;
     type Error = Infallible;

@@ -13,8 +13,9 @@ use hyper::{Request, Response, StatusCode};
 use super::answer::{self, Rejected, SESSION};
 use super::body::{Answer, Stream};
 use super::service::{Endpoint, Service, accepts};
-use super::sessions::HttpSession;
+use super::sessions::{HttpSession, Sessions};
 use super::streams::{First, PostSink, Streams};
+use crate::awake::AWAKE;
 use crate::session::{Origin, Session, Sink};
 use crate::wire::{self, Code, Fault, Kind, Message, Parsed};
 
@@ -158,8 +159,17 @@ impl Service {
             session.stop().await;
             return answer::empty(StatusCode::INTERNAL_SERVER_ERROR);
         };
+        let mut beginning = Beginning {
+            sessions: &self.sessions,
+            id,
+            begun: false,
+        };
         let mut response = self.in_session(&session, frame, true, subject).await;
-        if let Ok(id) = HeaderValue::from_str(&id) {
+        // One who was refused gets no id. A server that says other things first has not refused.
+        beginning.begun = session.session.is_greeted() || response.body().is_stream();
+        if beginning.begun
+            && let Ok(id) = HeaderValue::from_str(&beginning.id)
+        {
             response.headers_mut().insert(SESSION, id);
         }
         response
@@ -179,6 +189,7 @@ impl Service {
         };
         session.session.from_client(frame, &origin);
         session.session.flush();
+        AWAKE.stir(1);
         if !asks {
             // Only what is wrong with the message can have been said.
             return match first.try_recv() {
@@ -216,6 +227,7 @@ impl Service {
         };
         endpoint.shared.from_client(frame, &origin);
         endpoint.shared.flush();
+        AWAKE.stir(1);
         if message.is_some_and(|message| message.kind != Kind::Request) {
             sink.close();
             return answer::empty(StatusCode::ACCEPTED);
@@ -229,6 +241,26 @@ impl Service {
                 answer::events(Stream::new(events, Some(Box::new(leaving))))
             }
             Some(First::Nothing) | None => answer::empty(StatusCode::ACCEPTED),
+        }
+    }
+}
+
+/// A session whose client has not heard of it yet. If it never does, because
+/// the handshake fails or it leaves before, the server goes.
+struct Beginning<'a> {
+    sessions: &'a Sessions,
+    id: String,
+    begun: bool,
+}
+
+impl Drop for Beginning<'_> {
+    fn drop(&mut self) {
+        if self.begun {
+            return;
+        }
+        if let Some(session) = self.sessions.remove(&self.id) {
+            session.session.close();
+            tokio::spawn(async move { session.stop().await });
         }
     }
 }
@@ -261,7 +293,7 @@ fn revision(message: &Message<'_>, headers: &HeaderMap) -> Result<Option<String>
     if meta.is_none() && said.is_none_or(|said| said < WITHOUT_SESSIONS) {
         return Ok(None);
     }
-    let id = message.raw_id.map(serde_json::value::RawValue::get);
+    let id = message.raw_id.map(wire::Raw::get);
     let mismatch = |what: String| {
         let text = format!("Header mismatch: {what}");
         let response = answer::error(StatusCode::BAD_REQUEST, id, Code::HeaderMismatch, &text);

@@ -41,26 +41,12 @@ impl Inlet {
         if self.ended {
             return Ok(false);
         }
-        let read = loop {
-            match &mut self.source {
-                Source::Pipe(pipe) => {
-                    match pipe.try_read_buf(self.lines.room()) {
-                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                            pipe.readable().await?;
-                        }
-                        other => break other?,
-                    };
-                }
-                Source::Socket(socket) => {
-                    match socket.try_read_buf(self.lines.room()) {
-                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                            socket.readable().await?;
-                        }
-                        other => break other?,
-                    };
-                }
-                Source::Other(file) => break file.read_buf(self.lines.room()).await?,
-            }
+        // Not `try_read`: after a read that did not fill the buffer, this waits without asking again.
+        let room = self.lines.room();
+        let read = match &mut self.source {
+            Source::Pipe(pipe) => pipe.read_buf(room).await?,
+            Source::Socket(socket) => socket.read_buf(room).await?,
+            Source::Other(file) => file.read_buf(room).await?,
         };
         self.ended = read == 0;
         Ok(read > 0)

@@ -101,29 +101,22 @@ impl Outlet {
 
     /// Waits while the reader is behind.
     pub async fn ready(&self) {
-        loop {
-            let room = self.room.notified();
-            tokio::pin!(room);
-            room.as_mut().enable();
-            {
-                let buffer = self.buffer();
-                if buffer.broken || buffer.left() <= self.limit {
-                    return;
-                }
-            }
-            room.await;
-        }
+        self.until(|buffer| buffer.left() <= self.limit).await;
     }
 
     /// Waits until everything is written, or nobody reads any more.
     pub async fn drained(&self) {
+        self.until(|buffer| buffer.left() == 0).await;
+    }
+
+    async fn until(&self, done: impl Fn(&Buffer) -> bool) {
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
             room.as_mut().enable();
             {
                 let buffer = self.buffer();
-                if buffer.broken || buffer.left() == 0 {
+                if buffer.broken || done(&buffer) {
                     return;
                 }
             }
@@ -145,10 +138,6 @@ impl Outlet {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         self.room.notify_waiters();
-    }
-
-    pub fn is_broken(&self) -> bool {
-        self.buffer().broken
     }
 
     /// True if nothing is left to write.
@@ -185,10 +174,17 @@ impl Outlet {
 
     async fn drain(self: Arc<Self>, sink: &Sink) {
         loop {
-            let writable = match sink {
-                Sink::Pipe(pipe) => pipe.writable().await,
-                Sink::Socket(socket) => socket.writable().await,
-                Sink::Other(_) => Ok(()),
+            let writable = async {
+                match sink {
+                    Sink::Pipe(pipe) => pipe.writable().await,
+                    Sink::Socket(socket) => socket.writable().await,
+                    Sink::Other(_) => Ok(()),
+                }
+            };
+            // Whoever breaks it off wants it closed, whether its reader takes the rest or not.
+            let writable = tokio::select! {
+                writable = writable => writable,
+                () = self.until(|_| false) => Ok(()),
             };
             if writable.is_err() {
                 self.buffer().broken = true;

@@ -105,16 +105,7 @@ pub fn from_scan(json: &str) -> Result<String, ScanError> {
         for reason in why {
             let _ = writeln!(out, "# {}", one_line(reason));
         }
-        let _ = writeln!(
-            out,
-            "[[tool]]\nmatch = {}",
-            list(tools.iter().map(|tool| glob(tool)))
-        );
-        let _ = writeln!(
-            out,
-            "lock = {}\nmode = \"exclusive\"",
-            list(keys.iter().cloned())
-        );
+        out += &entry(tools, keys.iter().cloned());
     }
     let all: BTreeSet<&String> = keys.values().flatten().collect();
     let _ = write!(
@@ -131,6 +122,23 @@ pub fn from_scan(json: &str) -> Result<String, ScanError> {
         }
     }
     Ok(out)
+}
+
+/// The entry for these tools on this one resource, without the policy around it.
+pub fn entry_for(tools: &[&str], kind: &str, resource: &str) -> String {
+    let resource = Resource {
+        kind: kind.to_owned(),
+        key: resource.to_owned(),
+    };
+    entry(tools, std::iter::once(key(&resource)))
+}
+
+fn entry(tools: &[&str], keys: impl Iterator<Item = String>) -> String {
+    format!(
+        "[[tool]]\nmatch = {}\nlock = {}\nmode = \"exclusive\"\n",
+        list(tools.iter().map(|tool| glob(tool))),
+        list(keys)
+    )
 }
 
 /// Without braces: they would name an argument.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{Guard, GuardError, Signals};
+use crate::awake::AWAKE;
 use crate::io::{Inlet, Outlet};
 use crate::log::log;
 use crate::servers::Upstream;
@@ -74,13 +75,16 @@ pub(super) async fn serve(guard: &Guard, upstream: &Upstream) -> Result<(), Guar
 /// Passes messages on until the client ends its input.
 async fn read(session: &Arc<Session>, inlet: &mut Inlet, server: &Supervised, origin: &Origin) {
     loop {
+        let mut messages = 0;
         while let Some(line) = inlet.buffered() {
+            messages += 1;
             match line {
                 Ok(frame) => session.from_client(&frame, origin),
                 Err(error) => session.bad_message(&Fault::TooLarge(error.limit), &origin.sink),
             }
         }
         session.flush();
+        AWAKE.stir(messages);
         server.ready().await;
         match inlet.fill().await {
             Ok(true) => {}

@@ -7,10 +7,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use serde_json::value::RawValue;
 
 use super::{Origin, Session, Sink};
-use crate::wire::{self, Fault, Kind, Parsed};
+use crate::wire::{self, Fault, Kind, Parsed, Raw};
 
 /// Gathers the answers to one array.
 struct Gather {
@@ -69,7 +68,7 @@ impl Session {
     pub(super) fn client_batch(
         self: &Arc<Self>,
         frame: &Bytes,
-        parts: &[&RawValue],
+        parts: &[Raw<'_>],
         origin: &Origin,
     ) {
         let limits = self.limits();

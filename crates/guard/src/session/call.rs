@@ -6,14 +6,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use serde_json::value::RawValue;
 
 use super::flight::Timer;
 use super::{Flight, Link, LinkState, MOST_FLIGHTS, MOST_WAITING, Origin, Session, Sink, Stage};
 use crate::admit::{Admitted, Caller, Pass, Plan, Tool};
 use crate::log::log;
 use crate::refusal::{Reason, Refusal};
-use crate::wire::{self, Code, Fault, Id, Message, Params};
+use crate::wire::{self, Code, Fault, Id, Message, Params, Raw};
 
 type Admission = Pin<Box<dyn Future<Output = Result<Admitted, Refusal>> + Send>>;
 
@@ -87,6 +86,7 @@ impl Session {
         let original = (self.setup.remap && !self.setup.shared).then_some(id);
         if message.method != "tools/call" {
             flight.endless = message.method == "subscriptions/listen";
+            flight.greeting = message.method == "initialize";
             state.flights.insert(key, original, flight);
             drop(state);
             self.push(&link, outgoing);
@@ -142,6 +142,9 @@ impl Session {
             self.state().flights.advance(&key, Stage::Running(None));
             self.push(link, outgoing);
             return self.observe(key, plan);
+        }
+        if plan.is_free() {
+            return self.admitted(&key, self.keeper().admit_free(plan), outgoing);
         }
         let keeper = Arc::clone(self.keeper());
         let mut admission: Admission = Box::pin(async move { keeper.admit(plan).await });
@@ -214,7 +217,7 @@ impl Session {
                 let reason = Reason::Down {
                     retry_after: Duration::from_secs(1),
                 };
-                let refusal = self.keeper().refuse(&tool, pass.keys.clone(), reason);
+                let refusal = self.keeper().refuse(&tool, &pass.keys, reason);
                 self.refused(key, &refusal);
             }
             return self.undo(pass);
@@ -225,7 +228,7 @@ impl Session {
                 "waited",
                 server = &*pass.tool.server,
                 tool = &*pass.tool.name,
-                keys = pass.keys,
+                keys = &pass.keys[..],
                 waited_ms = pass.waited.as_millis() as u64
             );
         }
@@ -262,7 +265,7 @@ impl Session {
             drop(state);
             let refusal = session
                 .keeper()
-                .refuse(&tool, keys, Reason::Timeout { after: timeout });
+                .refuse(&tool, &keys, Reason::Timeout { after: timeout });
             let answer = wire::tool_error(&raw_id, &refusal.message(), &refusal.details());
             session.deliver(&sink, answer, true);
             session.flush();
@@ -276,7 +279,7 @@ impl Session {
     }
 
     /// Ends the record of a call that never reached the server.
-    fn undo(self: &Arc<Self>, mut pass: Pass) {
+    fn undo(self: &Arc<Self>, mut pass: Box<Pass>) {
         if let Some(ticket) = pass.ticket.take() {
             let keeper = Arc::clone(self.keeper());
             tokio::spawn(async move {
@@ -300,7 +303,7 @@ impl Session {
     fn turn_away(
         &self,
         message: &Message<'_>,
-        raw_id: &RawValue,
+        raw_id: Raw<'_>,
         params: &Params<'_>,
         origin: &Origin,
         reason: Reason,
@@ -315,7 +318,7 @@ impl Session {
                     .state()
                     .catalog
                     .tool(&self.setup.keeper, &self.setup.server, name);
-                let refusal = self.keeper().refuse(&tool, Vec::new(), reason);
+                let refusal = self.keeper().refuse(&tool, &[], reason);
                 wire::tool_error(raw_id.get(), &refusal.message(), &refusal.details())
             }
             _ => {
@@ -329,7 +332,7 @@ impl Session {
         self.deliver(&origin.sink, answer, true);
     }
 
-    fn bad_request(&self, raw_id: &RawValue, fault: &Fault, sink: &Arc<dyn Sink>) {
+    fn bad_request(&self, raw_id: Raw<'_>, fault: &Fault, sink: &Arc<dyn Sink>) {
         log!(
             Warn,
             "bad-request",
@@ -345,7 +348,7 @@ impl Session {
     fn outgoing(
         &self,
         bytes: &Bytes,
-        raw_id: &RawValue,
+        raw_id: Raw<'_>,
         params: &Params<'_>,
         key: &Id,
         flight: &mut Flight,

@@ -1,19 +1,17 @@
 //! Requests that their client no longer waits for, and the end of a session.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
-use serde_json::value::RawValue;
 
 use super::{Flight, Session, Sink, Stage};
 use crate::log::log;
 use crate::policy::OnCancel;
 use crate::refusal::Reason;
-use crate::wire::{self, Id};
+use crate::wire::{self, Id, Raw};
 
 impl Session {
-    pub(super) fn cancelled(self: &Arc<Self>, bytes: &Bytes, id: &Id, raw: &RawValue) {
+    pub(super) fn cancelled(self: &Arc<Self>, bytes: &Bytes, id: &Id, raw: Raw<'_>) {
         let state = self.state();
         let key = if self.setup.remap {
             state.flights.by_original(id)
@@ -49,7 +47,9 @@ impl Session {
                 .tool
                 .as_ref()
                 .is_some_and(|tool| tool.on_cancel == OnCancel::Keep && tool.is_exclusive()),
-            _ => true,
+            // Its answer is what ends the lock: a server that is told now need not give one.
+            Stage::Abandoned(_) => false,
+            Stage::Plain | Stage::Own(_) => true,
         };
         drop(state);
         if forward {
@@ -94,21 +94,21 @@ impl Session {
                 state.flights.remove(key);
                 drop(state);
                 if let Some(tool) = tool {
-                    self.keeper().refuse(&tool, Vec::new(), Reason::Cancelled);
+                    self.keeper().refuse(&tool, &[], Reason::Cancelled);
                 }
                 self.changed.notify_waiters();
                 return sink.close();
             }
             Stage::Running(held) => {
-                let held = held.take();
-                let exclusive = held.as_ref().is_some_and(|pass| pass.tool.is_exclusive());
-                if told && !exclusive {
+                let (held, serial) = (held.take(), flight.serial);
+                let kept = held.as_ref().is_some_and(|pass| pass.outlives_its_caller());
+                if told && !kept {
                     // A read that nobody waits for harms nobody.
                     state.flights.remove(key);
                 } else {
                     state.flights.advance(key, Stage::Abandoned(held));
                     if told {
-                        self.expire(key.clone());
+                        self.expire(key.clone(), serial);
                     }
                 }
             }
@@ -120,15 +120,14 @@ impl Session {
 
     /// A server that was told of a cancellation need not answer. Then nobody
     /// can know when it is done, and the lock is kept for a time.
-    fn expire(self: &Arc<Self>, key: Id) {
+    fn expire(self: &Arc<Self>, key: Id, serial: u64) {
         let session = Arc::clone(self);
         let hold = self.keeper().policy.defaults.cancel_hold;
-        let began = Instant::now();
         tokio::spawn(async move {
             tokio::time::sleep(hold).await;
             let mut state = session.state();
             if let Some(flight) = state.flights.get(&key)
-                && flight.began <= began
+                && flight.serial == serial
                 && matches!(flight.stage, Stage::Abandoned(_))
             {
                 let flight = state.flights.remove(&key);
@@ -143,7 +142,7 @@ impl Session {
                         Warn,
                         "released-without-answer",
                         tool = &*pass.tool.name,
-                        keys = pass.keys
+                        keys = &pass.keys[..]
                     );
                 }
             }
@@ -169,7 +168,7 @@ impl Session {
         drop(state);
         for flight in refused {
             if let Some(tool) = &flight.tool {
-                let refusal = self.keeper().refuse(tool, Vec::new(), Reason::Closing);
+                let refusal = self.keeper().refuse(tool, &[], Reason::Closing);
                 let answer =
                     wire::tool_error(&flight.raw_id, &refusal.message(), &refusal.details());
                 self.deliver(&flight.sink, answer, true);

@@ -1,14 +1,13 @@
 //! Requests between their question and their answer.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use tokio::task::AbortHandle;
 
 use super::{Origin, Sink};
 use crate::admit::{Pass, Tool};
-use crate::wire::Id;
+use crate::wire::{Id, Raw};
 
 /// One request that is not answered yet.
 pub(super) struct Flight {
@@ -19,10 +18,13 @@ pub(super) struct Flight {
     pub(super) token: Option<Box<str>>,
     pub(super) sink: Arc<dyn Sink>,
     pub(super) tool: Option<Arc<Tool>>,
-    pub(super) began: Instant,
+    /// Tells it from a later one with the same id.
+    pub(super) serial: u64,
     pub(super) timer: Option<Timer>,
     /// A stream of notifications that ends when the client wants it to.
     pub(super) endless: bool,
+    /// The client's `initialize`.
+    pub(super) greeting: bool,
 }
 
 /// A timer that ends with what it is for.
@@ -40,9 +42,9 @@ pub(super) enum Stage {
     /// Not let in yet; the server has not seen it.
     Waiting(Option<AbortHandle>),
     /// The server has it.
-    Running(Option<Pass>),
+    Running(Option<Box<Pass>>),
     /// The server has it, but nobody waits for the answer any more.
-    Abandoned(Option<Pass>),
+    Abandoned(Option<Box<Pass>>),
     /// A question of the guard itself.
     Own(Question),
 }
@@ -62,9 +64,10 @@ impl Flight {
             token: None,
             sink: Arc::clone(&origin.sink),
             tool: None,
-            began: Instant::now(),
+            serial: 0,
             timer: None,
             endless: false,
+            greeting: false,
         }
     }
 }
@@ -76,6 +79,7 @@ pub(super) struct Flights {
     /// Only where ids are replaced: the client's id.
     originals: FxHashMap<Id, Id>,
     waiting: usize,
+    inserted: u64,
 }
 
 impl Flights {
@@ -107,7 +111,9 @@ impl Flights {
         self.by_id.get(id)
     }
 
-    pub(super) fn insert(&mut self, id: Id, original: Option<Id>, flight: Flight) {
+    pub(super) fn insert(&mut self, id: Id, original: Option<Id>, mut flight: Flight) {
+        self.inserted += 1;
+        flight.serial = self.inserted;
         if let Some(original) = original {
             self.originals.insert(original, id.clone());
         }
@@ -119,14 +125,14 @@ impl Flights {
         let flight = self.by_id.remove(id)?;
         self.waiting -= usize::from(matches!(flight.stage, Stage::Waiting(_)));
         if !self.originals.is_empty()
-            && let Ok(raw) = serde_json::from_str::<&serde_json::value::RawValue>(&flight.raw_id)
-            && let Some(original) = Id::read(raw)
+            && let Some(original) = Id::read(Raw::new(&flight.raw_id))
             && self.originals.get(&original) == Some(id)
         {
             self.originals.remove(&original);
         }
         if self.by_id.is_empty() && self.by_id.capacity() > 4096 {
-            *self = Self::default();
+            self.by_id = FxHashMap::default();
+            self.originals = FxHashMap::default();
         }
         Some(flight)
     }

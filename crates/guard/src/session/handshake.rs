@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::flight::Question;
 use super::{Flight, LinkState, Origin, Session, Stage};
-use crate::wire::{self, Id, Message, Params};
+use crate::wire::{self, Id, Message, Params, Raw};
 
 /// The first revision without a handshake puts these into every request.
 const PER_REQUEST: [&str; 3] = [
@@ -28,6 +27,8 @@ pub(super) struct Handshake {
     client: Option<Arc<str>>,
     pub(super) asked: bool,
     pub(super) asking: bool,
+    /// The server has agreed to `initialize`.
+    pub(super) agreed: bool,
 }
 
 #[derive(Deserialize)]
@@ -112,7 +113,7 @@ impl Session {
         self.push(&link, message.into());
     }
 
-    pub(super) fn tools_answered(self: &Arc<Self>, result: Option<&RawValue>) {
+    pub(super) fn tools_answered(self: &Arc<Self>, result: Option<Raw<'_>>) {
         let next = {
             let mut state = self.state();
             let next = result.and_then(|result| state.catalog.page(result.get()));

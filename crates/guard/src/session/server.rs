@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use memchr::memmem;
-use serde_json::value::RawValue;
 
 use super::flight::Question;
 use super::{Flight, Link, LinkState, MOST_TASKS, Session, Stage};
@@ -13,7 +12,7 @@ use crate::admit::Pass;
 use crate::log::log;
 use crate::record::Direction;
 use crate::refusal::Reason;
-use crate::wire::{self, Code, Fault, Id, Kind, Message, Parsed};
+use crate::wire::{self, Code, Fault, Id, Kind, Message, Parsed, Raw};
 
 impl Session {
     /// Takes one message of the server, or an array of them.
@@ -70,7 +69,7 @@ impl Session {
             Kind::Request if self.setup.shared => {
                 let text =
                     "toctou guard: several clients share this server, so none of them can be asked";
-                let raw_id = message.raw_id.map(RawValue::get);
+                let raw_id = message.raw_id.map(Raw::get);
                 self.to_server(wire::error(raw_id, Code::Unavailable, text).into());
             }
             Kind::Request => self.deliver(&self.setup.main, bytes.clone(), false),
@@ -91,12 +90,28 @@ impl Session {
         if !self.setup.remap {
             return self.deliver(&self.setup.main, bytes.clone(), false);
         }
-        let (sink, bytes) = self.addressee(bytes, message);
-        self.deliver(&sink, bytes, false);
+        if let Some((sink, bytes)) = self.addressee(bytes, message) {
+            self.deliver(&sink, bytes, false);
+        } else if self.setup.shared {
+            // Nobody's in particular: to give it to one client could show it another's.
+            self.keeper().metrics.stray();
+            log!(
+                Debug,
+                "stray-notification",
+                server = &*self.setup.server.name,
+                method = &*message.method
+            );
+        } else {
+            self.deliver(&self.setup.main, bytes.clone(), false);
+        }
     }
 
     /// Whose request a notification is about, and the notification in the words of that client.
-    fn addressee(&self, bytes: &Bytes, message: &Message<'_>) -> (Arc<dyn super::Sink>, Bytes) {
+    fn addressee(
+        &self,
+        bytes: &Bytes,
+        message: &Message<'_>,
+    ) -> Option<(Arc<dyn super::Sink>, Bytes)> {
         const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
         let params = message.params().unwrap_or_default();
         let subscription = params.meta.and_then(|meta| {
@@ -108,10 +123,10 @@ impl Session {
             if let Some(flight) = Id::read(raw).and_then(|id| state.flights.get(&id)) {
                 let theirs = flight.token.as_deref().unwrap_or(&flight.raw_id);
                 let bytes = wire::replace(bytes, &[(raw, theirs.as_bytes())]);
-                return (Arc::clone(&flight.sink), bytes.into());
+                return Some((Arc::clone(&flight.sink), bytes.into()));
             }
         }
-        (Arc::clone(&self.setup.main), bytes.clone())
+        None
     }
 
     fn answer(self: &Arc<Self>, bytes: &Bytes, message: &Message<'_>) {
@@ -122,7 +137,9 @@ impl Session {
                 .flights
                 .get(id)
                 .is_some_and(|flight| !matches!(flight.stage, Stage::Waiting(_)));
-            asked.then(|| state.flights.remove(id)).flatten()
+            let flight = asked.then(|| state.flights.remove(id)).flatten()?;
+            state.handshake.agreed |= flight.greeting && message.result.is_some();
+            Some(flight)
         });
         let Some(flight) = found else {
             self.keeper().metrics.stray();
@@ -141,10 +158,12 @@ impl Session {
         match flight.stage {
             Stage::Own(Question::Tools) => self.tools_answered(message.result),
             Stage::Own(Question::Initialize) => self.said_again(),
-            Stage::Abandoned(pass) => self.hold_for_task(pass, message.result),
+            Stage::Abandoned(Some(pass)) => self.finished(message, pass, None),
             Stage::Running(Some(pass)) => {
-                self.finished(bytes, message, flight.raw_id, &flight.sink, pass)
+                let answer = self.with_meta(self.for_client(bytes, message, &flight.raw_id), &pass);
+                self.finished(message, pass, Some((flight.sink, answer)));
             }
+            Stage::Abandoned(None) => {}
             _ => {
                 let bytes = self.for_client(bytes, message, &flight.raw_id);
                 self.deliver(&flight.sink, bytes, true);
@@ -152,40 +171,50 @@ impl Session {
         }
     }
 
-    /// A call is answered: its locks go, its result is kept if it is to be.
+    /// A call is answered: its locks go, its result is kept if it is to be,
+    /// and its caller is told, if it still waits.
     fn finished(
         self: &Arc<Self>,
-        bytes: &Bytes,
         message: &Message<'_>,
-        raw_id: Box<str>,
-        sink: &Arc<dyn super::Sink>,
-        mut pass: Pass,
+        mut pass: Box<Pass>,
+        answer: Option<(Arc<dyn super::Sink>, Bytes)>,
     ) {
-        let mut answer = self.for_client(bytes, message, &raw_id);
+        let Some(ticket) = pass.ticket.take() else {
+            self.hold_for_task(pass, message.result);
+            if let Some((sink, answer)) = answer {
+                self.deliver(&sink, answer, true);
+            }
+            return;
+        };
+        let kept = message.result.filter(|result| !says_failed(*result));
+        let result = kept.map(|result| result.get().as_bytes().to_vec());
+        let task = message.result.map(|result| result.get().to_owned());
+        let session = Arc::clone(self);
+        self.state().settling += 1;
+        // Kept before it is told: a repetition must not overtake the record.
+        tokio::spawn(async move {
+            session.keeper().settle(ticket, result).await;
+            session.hold_for_task(pass, task.as_deref().map(Raw::new));
+            if let Some((sink, answer)) = answer {
+                session.deliver(&sink, answer, true);
+                session.flush();
+            }
+            session.state().settling -= 1;
+            session.changed.notify_waiters();
+        });
+    }
+
+    /// The answer with a note on what was waited for, if the policy wants it.
+    fn with_meta(&self, answer: Bytes, pass: &Pass) -> Bytes {
         if self.keeper().policy.meta
             && let Ok(Parsed::One(message)) = wire::parse(&answer, &self.setup.limits)
             && let Some(with) = message
                 .result
                 .and_then(|result| wire::insert_meta(&answer, result, "toctou/lock", &pass.meta()))
         {
-            answer = with.into();
+            return with.into();
         }
-        let Some(ticket) = pass.ticket.take() else {
-            self.hold_for_task(Some(pass), message.result);
-            return self.deliver(sink, answer, true);
-        };
-        let kept = message.result.filter(|result| !says_failed(result));
-        let result = kept.map(|result| result.get().as_bytes().to_vec());
-        let task = message.result.map(ToOwned::to_owned);
-        let session = Arc::clone(self);
-        let sink = Arc::clone(sink);
-        // Kept before it is told: a repetition must not overtake the record.
-        tokio::spawn(async move {
-            session.keeper().settle(ticket, result).await;
-            session.hold_for_task(Some(pass), task.as_deref());
-            session.deliver(&sink, answer, true);
-            session.flush();
-        });
+        answer
     }
 
     fn for_client(&self, bytes: &Bytes, message: &Message<'_>, raw_id: &str) -> Bytes {
@@ -198,11 +227,8 @@ impl Session {
     }
 
     /// A result that is a task means that the call still runs.
-    fn hold_for_task(&self, pass: Option<Pass>, result: Option<&RawValue>) {
-        let (Some(pass), Some(result)) = (pass, result) else {
-            return;
-        };
-        let Some((id, ended)) = task_of(result) else {
+    fn hold_for_task(&self, pass: Box<Pass>, result: Option<Raw<'_>>) {
+        let Some((id, ended)) = result.and_then(task_of) else {
             return;
         };
         let mut state = self.state();
@@ -211,7 +237,7 @@ impl Session {
                 Info,
                 "held-for-task",
                 tool = &*pass.tool.name,
-                keys = pass.keys,
+                keys = &pass.keys[..],
                 task = id
             );
             state.tasks.push((id, pass));
@@ -219,7 +245,7 @@ impl Session {
     }
 
     /// Looks for news of a task that holds a lock.
-    fn task_status(&self, value: &RawValue) {
+    fn task_status(&self, value: Raw<'_>) {
         let mut state = self.state();
         if state.tasks.is_empty() {
             return;
@@ -270,7 +296,7 @@ impl Session {
                         .as_ref()
                         .map(|pass| pass.keys.clone())
                         .unwrap_or_default();
-                    let refusal = self.keeper().refuse(tool, keys, Reason::Died);
+                    let refusal = self.keeper().refuse(tool, &keys, Reason::Died);
                     wire::tool_error(&flight.raw_id, &refusal.message(), &refusal.details())
                 }
                 _ => wire::error(
@@ -287,13 +313,13 @@ impl Session {
     }
 }
 
-fn says_failed(result: &RawValue) -> bool {
+fn says_failed(result: Raw<'_>) -> bool {
     wire::fields(result.get(), ["isError"])
         .is_ok_and(|([failed], _)| failed.is_some_and(|failed| failed.get() == "true"))
 }
 
 /// The id of the task that a result or notification is about, and whether it has ended.
-fn task_of(value: &RawValue) -> Option<(String, bool)> {
+fn task_of(value: Raw<'_>) -> Option<(String, bool)> {
     let text = value.get();
     memmem::find(text.as_bytes(), b"\"taskId\"")?;
     let ([task, id, status, meta], _) =

@@ -18,6 +18,7 @@ use thiserror::Error;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
+use crate::awake::AWAKE;
 use crate::io::{Inlet, Outlet};
 use crate::log::log;
 use crate::session::{Link, Session};
@@ -233,7 +234,9 @@ impl Life {
 /// Passes messages on until the stream ends.
 async fn read(session: &Arc<Session>, inlet: &mut Inlet, client: Option<&Arc<Outlet>>, name: &str) {
     loop {
+        let mut messages = 0;
         while let Some(line) = inlet.buffered() {
+            messages += 1;
             match line {
                 Ok(frame) => session.from_server(&frame),
                 Err(error) => {
@@ -250,6 +253,7 @@ async fn read(session: &Arc<Session>, inlet: &mut Inlet, client: Option<&Arc<Out
             }
         }
         session.flush();
+        AWAKE.stir(messages);
         if let Some(client) = client {
             client.ready().await;
         }

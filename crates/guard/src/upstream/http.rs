@@ -34,6 +34,8 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// Where requests say which revision they speak, since there is no handshake.
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const RESUME_ATTEMPTS: u32 = 5;
+/// A server has so long to take a notification.
+const TAKEN_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where a server is.
 #[derive(Clone, Debug)]
@@ -177,7 +179,14 @@ impl Remote {
                 tasks.spawn(async move { remote.request(message, envelope).await });
             } else {
                 let opens = envelope.method == "notifications/initialized";
-                if let Err(because) = remote.post(message, &envelope).await {
+                // What follows waits for it, but not for a server that has gone silent.
+                let posted = tokio::time::timeout(TAKEN_WITHIN, remote.post(message, &envelope));
+                let because = match posted.await {
+                    Ok(Ok(_)) => None,
+                    Ok(Err(because)) => Some(because),
+                    Err(_) => Some("the server does not take it".to_owned()),
+                };
+                if let Some(because) = because {
                     log!(
                         Warn,
                         "not-delivered",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::value::RawValue;
+use super::Raw;
 
 /// The id of a request. Servers may write `1.0` as `1` and `"\u0061"` as `"a"`
 /// when they answer, so ids are compared by what they mean.
@@ -19,12 +19,10 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 
 impl Id {
     /// `None` if it is no id: null, a boolean, an object, an array.
-    pub fn read(raw: &RawValue) -> Option<Self> {
+    pub fn read(raw: Raw<'_>) -> Option<Self> {
         let text = raw.get();
         match text.as_bytes().first()? {
-            b'"' => serde_json::from_str::<String>(text)
-                .ok()
-                .map(|text| Self::Text(text.into())),
+            b'"' => raw.text().map(|text| Self::Text(text.into())),
             b'-' | b'0'..=b'9' => {
                 if let Ok(integer) = text.parse::<i64>() {
                     return Some(Self::Integer(integer));

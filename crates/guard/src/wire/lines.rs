@@ -33,7 +33,8 @@ impl Lines {
 
     /// Where the next bytes go, with room for some.
     pub fn room(&mut self) -> &mut BytesMut {
-        self.buffer.reserve(16 << 10);
+        // As much as a pipe holds.
+        self.buffer.reserve(64 << 10);
         &mut self.buffer
     }
 

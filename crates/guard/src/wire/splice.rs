@@ -1,11 +1,9 @@
 //! Cuts into the bytes of a message; everything else stays as it was sent.
 
-use serde_json::value::RawValue;
-
-use super::message::fields;
+use super::{Raw, fields};
 
 /// `whole` with some parts, which lie in it, replaced.
-pub fn replace(whole: &[u8], parts: &[(&RawValue, &[u8])]) -> Vec<u8> {
+pub fn replace(whole: &[u8], parts: &[(Raw<'_>, &[u8])]) -> Vec<u8> {
     let mut cuts: Vec<(usize, usize, &[u8])> = parts
         .iter()
         .filter_map(|(part, with)| {
@@ -28,7 +26,7 @@ pub fn replace(whole: &[u8], parts: &[(&RawValue, &[u8])]) -> Vec<u8> {
 
 /// `whole` with one more entry in the `_meta` of `object`, which lies in it.
 /// An entry of that name which is already there is the server's own: it stays.
-pub fn insert_meta(whole: &[u8], object: &RawValue, key: &str, value: &str) -> Option<Vec<u8>> {
+pub fn insert_meta(whole: &[u8], object: Raw<'_>, key: &str, value: &str) -> Option<Vec<u8>> {
     let text = object.get();
     if !text.starts_with('{') {
         return None;

@@ -1,62 +1,65 @@
-//! Keys that stand twice.
+//! Arguments of which every parser sees the same.
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
 
-use super::Fault;
-use super::message::Key;
+/// The value of `text`; `None` if it is not JSON, or some object in it,
+/// however deep, has a key twice: one parser takes the first, another the last.
+pub fn distinct(text: &str) -> Option<Value> {
+    serde_json::from_str::<Distinct>(text)
+        .ok()
+        .map(|distinct| distinct.0)
+}
 
-/// Whether some object in `text`, however deep, has a key twice.
-pub fn has_duplicates(text: &str) -> Result<bool, Fault> {
-    struct Unique;
-    impl<'de> Deserialize<'de> for Unique {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            deserializer.deserialize_any(Self)
-        }
+struct Distinct(Value);
+
+impl<'de> Deserialize<'de> for Distinct {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Any).map(Self)
     }
-    const TWICE: &str = "a key stands twice";
-    impl<'de> Visitor<'de> for Unique {
-        type Value = Self;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("JSON")
+}
+
+struct Any;
+
+impl<'de> Visitor<'de> for Any {
+    type Value = Value;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut array = Vec::new();
+        while let Some(Distinct(element)) = seq.next_element()? {
+            array.push(element);
         }
-        fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
-            Ok(self)
-        }
-        fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
-            Ok(self)
-        }
-        fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
-            Ok(self)
-        }
-        fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
-            Ok(self)
-        }
-        fn visit_str<E>(self, _: &str) -> Result<Self, E> {
-            Ok(self)
-        }
-        fn visit_unit<E>(self) -> Result<Self, E> {
-            Ok(self)
-        }
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self, A::Error> {
-            while seq.next_element::<Self>()?.is_some() {}
-            Ok(self)
-        }
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
-            let mut seen = rustc_hash::FxHashSet::default();
-            while let Some(Key(key)) = map.next_key()? {
-                if !seen.insert(key) {
-                    return Err(serde::de::Error::custom(TWICE));
-                }
-                map.next_value::<Self>()?;
+        Ok(Value::Array(array))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some((key, Distinct(value))) = map.next_entry::<String, _>()? {
+            if object.insert(key, value).is_some() {
+                return Err(A::Error::custom("a key stands twice"));
             }
-            Ok(self)
         }
-    }
-    match serde_json::from_str::<Unique>(text) {
-        Ok(_) => Ok(false),
-        Err(error) if error.to_string().starts_with(TWICE) => Ok(true),
-        Err(error) => Err(Fault::Syntax(error.to_string())),
+        Ok(Value::Object(object))
     }
 }

@@ -19,8 +19,18 @@ pub(super) struct Run {
     pub(super) tool: Tool,
     pub(super) automation_details: Automation,
     pub(super) column_kind: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) version_control_provenance: Vec<Provenance>,
     pub(super) invocations: Vec<Invocation>,
     pub(super) results: Vec<SarifResult>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Provenance {
+    pub(super) repository_uri: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) revision_id: Option<String>,
 }
 
 #[derive(Serialize)]

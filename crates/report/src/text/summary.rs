@@ -66,7 +66,7 @@ fn scanned(view: &View<'_>) -> String {
     let roots: Vec<String> = view
         .roots
         .iter()
-        .map(|root| clean::short(root, 60))
+        .map(|root| clean::short(root, 90))
         .collect();
     let roots = match roots.as_slice() {
         [] => String::new(),

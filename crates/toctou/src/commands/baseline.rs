@@ -4,7 +4,7 @@ use toctou_core::Finding;
 use toctou_rules::baseline::Baseline;
 
 use crate::cli::{BaselineAction, BaselineArgs, InputArgs};
-use crate::commands::scan::{Input, read_baseline};
+use crate::commands::scan::{Input, progress, read_baseline};
 use crate::errors::Error;
 use crate::{output, terminal};
 
@@ -36,7 +36,11 @@ fn prune(args: &InputArgs) -> Result<(), Error> {
     }
     let mut baseline = read_baseline(&path)?;
     // All of them, whatever the persona: an entry goes only when it is truly gone.
-    let dropped = baseline.prune(&input.scan(args, None, false)?.findings);
+    let dropped = baseline.prune(
+        &input
+            .scan(args, None, progress(args, false, false))?
+            .findings,
+    );
     if dropped > 0 {
         output::to_file(&path, &baseline.render())?;
     }
@@ -50,7 +54,9 @@ fn prune(args: &InputArgs) -> Result<(), Error> {
 
 fn findings(input: &Input, args: &InputArgs) -> Result<Vec<Finding>, Error> {
     let persona = input.persona(args);
-    let mut findings = input.scan(args, None, false)?.findings;
+    let mut findings = input
+        .scan(args, None, progress(args, false, false))?
+        .findings;
     findings.retain(|finding| finding.persona <= persona);
     Ok(findings)
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use toctou_core::finding::{EntryKind, Finding};
 use toctou_guard::http::{self, Access, AccessError, Listen, Tokens};
 use toctou_guard::policy::{self, Policy, PolicyError};
 use toctou_guard::run::{self, Options};
@@ -180,6 +181,25 @@ fn init(args: &GuardInitArgs) -> Result<(), Error> {
         })?,
     };
     output::to_stdout(&text)
+}
+
+/// The entry of a policy that closes a finding; none where no tool leads to it.
+pub(crate) fn entry(finding: &Finding) -> Option<String> {
+    let tools: Vec<&str> = finding
+        .entry_points
+        .iter()
+        .filter(|entry| entry.kind == EntryKind::Tool)
+        .map(|entry| entry.name.as_str())
+        .collect();
+    let kind = serde_json::to_value(finding.resource.kind).ok()?;
+    if tools.is_empty() {
+        return None;
+    }
+    Some(policy::entry_for(
+        &tools,
+        kind.as_str()?,
+        &finding.resource.key,
+    ))
 }
 
 fn check(args: &GuardCheckArgs) -> Result<u8, Error> {

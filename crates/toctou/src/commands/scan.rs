@@ -15,9 +15,9 @@ use crate::config::{self, Config};
 use crate::discover::{self, Root};
 use crate::errors::{Error, FINDINGS};
 use crate::output::OutputSpec;
-use crate::pipeline::{self, Overlay, Request, Scan};
+use crate::pipeline::{self, Overlay, Progress, Request, Scan};
 use crate::select::{Selection, fails, select};
-use crate::{fix, output, since, terminal};
+use crate::{confine, fetch, fix, output, since, terminal};
 
 pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
     // A clash of outputs is better known before the work than after it.
@@ -25,7 +25,16 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
         true => beside_a_diff(&args.output)?,
         false => output::plan(&args.output)?,
     };
-    let input = Input::open(&args.input)?;
+    confine::apply(&args.source)?;
+    let progress = progress(&args.input, args.quiet, args.source.progress_lines);
+    let fetched = fetch::fetch(args, progress)?;
+    if args.fix && fetched.is_some() {
+        return Err(Error::NotHere);
+    }
+    let input = match &fetched {
+        Some(fetched) => Input::fetched(&args.input, fetched)?,
+        None => Input::open(&args.input)?,
+    };
     let baseline = input.baseline(&args.input)?;
     let job_summary = if args.job_summary {
         Some(output::job_summary()?)
@@ -33,11 +42,14 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
         None
     };
     let look = || -> Result<(Scan, BTreeSet<String>), Error> {
-        let mut scan = input.scan(&args.input, baseline.as_ref(), args.quiet)?;
+        let mut scan = input.scan(&args.input, baseline.as_ref(), progress)?;
         let known = match &args.since {
             Some(name) => since::known(&input, &args.input, name, &mut scan)?,
             None => BTreeSet::new(),
         };
+        if let Some(fetched) = &fetched {
+            fetched.add_to(&mut scan);
+        }
         Ok((scan, known))
     };
     let config = &input.config;
@@ -63,12 +75,16 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
         (scan, known) = look()?;
         (report, hidden) = select_from(&scan, &known);
     }
+    report.source = fetched.as_ref().map(|fetched| fetched.source.clone());
     let mut roots: Vec<String> = args
         .input
         .paths
         .iter()
         .map(|path| path.display().to_string())
         .collect();
+    if let Some(source) = &report.source {
+        roots = vec![source.to_string()];
+    }
     // The report does not depend on the order in which paths are given.
     roots.sort_unstable();
     let mut view = View {
@@ -82,6 +98,7 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
         stats: args.stats.then_some(&scan.stats),
         terminal: terminal::of_stdout(),
         verbose: args.verbose,
+        guard: super::guard::entry,
     };
     let mut written = Vec::new();
     for spec in &outputs {
@@ -180,6 +197,18 @@ impl Input {
         Ok(Self { root, config })
     }
 
+    /// A stranger's settings and baseline decide nothing; the user's do, if they are named.
+    fn fetched(args: &InputArgs, fetched: &fetch::Source) -> Result<Self, Error> {
+        let config = match &args.config {
+            Some(path) => config::load(path)?,
+            None => Config::default(),
+        };
+        Ok(Self {
+            root: Root::fetched(fetched.root(), fetched.source.to_string()),
+            config,
+        })
+    }
+
     pub(crate) fn persona(&self, args: &InputArgs) -> Persona {
         args.persona
             .or(self.config.persona)
@@ -194,7 +223,8 @@ impl Input {
     pub(crate) fn baseline(&self, args: &InputArgs) -> Result<Option<Baseline>, Error> {
         let path = self.baseline_path(args);
         let named = args.baseline.is_some() || self.config.baseline.is_some();
-        if !named && (args.no_config || !path.is_file()) {
+        let expected = !args.no_config && self.root.origin.is_none();
+        if !named && (!expected || !path.is_file()) {
             return Ok(None);
         }
         read_baseline(&path).map(Some)
@@ -204,11 +234,11 @@ impl Input {
         &self,
         args: &InputArgs,
         baseline: Option<&Baseline>,
-        quiet: bool,
+        progress: Progress,
     ) -> Result<Scan, Error> {
         let mut request = self.request(args, &self.root);
         request.baseline = baseline;
-        request.progress = !quiet && !args.no_progress && terminal::is_stderr_terminal();
+        request.progress = progress;
         pipeline::run(&request)
     }
 
@@ -242,12 +272,23 @@ impl Input {
             baseline: None,
             threads: args.threads.map(usize::from),
             max_file_size: args.max_file_size.saturating_mul(1024 * 1024),
-            progress: false,
+            progress: Progress::No,
             prefix: self.config.prefix(&self.root.folder),
             overlay: None,
             stop: None,
             lenient: false,
         }
+    }
+}
+
+/// A bar on a terminal, lines for a program that asks for them.
+pub(crate) fn progress(args: &InputArgs, quiet: bool, lines: bool) -> Progress {
+    if lines {
+        Progress::Lines
+    } else if !quiet && !args.no_progress && terminal::is_stderr_terminal() {
+        Progress::Bar
+    } else {
+        Progress::No
     }
 }
 

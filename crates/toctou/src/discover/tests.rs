@@ -52,6 +52,7 @@ fn leaves_out_what_others_wrote_or_a_tool_made() {
         ".hidden/a.ts",
         "package.json",
         "venv/lib/x.py",
+        "src/third_party/big.js",
         "Server.java",
     ]);
     let found = tree.scan(&[""]);
@@ -60,12 +61,13 @@ fn leaves_out_what_others_wrote_or_a_tool_made() {
         skipped(&found),
         [
             ("node_modules/", "vendored"),
+            ("src/third_party/", "vendored"),
             ("venv/", "vendored"),
             ("dist/", "generated, 2 files"),
             ("lib/x.min.js", "minified")
         ]
     );
-    assert_eq!(found.skipped_files, 5);
+    assert_eq!(found.skipped_files, 6);
     assert_eq!(found.manifests.len(), 1);
     assert_eq!(found.other_languages.get("Java"), Some(&1));
 }

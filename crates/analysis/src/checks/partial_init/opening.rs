@@ -13,8 +13,8 @@ pub fn opens(cx: &mut Context<'_, '_>, f: FuncId, n: u32, inst: &Inst) -> bool {
     if !matches!(inst.op, Op::Call { .. }) {
         return false;
     }
-    let rules = code::models_or_duck(cx, f, n, inst);
-    rules.iter().any(|r| {
+    let rules = code::models(cx, f, n);
+    rules.iter().any(|(_, r)| {
         r.effects.iter().any(|e| e.effect.r#do == Do::Open)
             || r.result_type.is_some_and(|ty| {
                 let function = cx.program.function(f);

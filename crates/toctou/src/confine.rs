@@ -1,0 +1,41 @@
+//! A process that scans for strangers gives up what it will not need.
+//!
+//! It does so itself, before it touches anything of theirs: so there is no
+//! moment without limits, and children (git, npm, pip) inherit them.
+
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+
+use crate::cli::SourceArgs;
+use crate::errors::Error;
+
+/// Files that it may have open at a time.
+const FILES: u64 = 1024;
+
+pub(crate) fn apply(args: &SourceArgs) -> Result<(), Error> {
+    if args.confine_memory.is_none() && args.confine_cpu.is_none() {
+        return Ok(());
+    }
+    let limit = |resource: Resource, most: u64| {
+        let limits = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        setrlimit(resource, limits).map_err(|error| Error::Internal {
+            doing: "setting the limits of this process",
+            message: error.to_string(),
+        })
+    };
+    limit(Resource::Core, 0)?;
+    limit(Resource::Nofile, FILES)?;
+    limit(Resource::Fsize, args.max_fetch.saturating_mul(2 << 20))?;
+    if let Some(megabytes) = args.confine_memory {
+        limit(Resource::As, megabytes.saturating_mul(1 << 20))?;
+    }
+    if let Some(seconds) = args.confine_cpu {
+        limit(Resource::Cpu, seconds)?;
+    }
+    // Nobody would read the report of a scan whose worker is gone.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    Ok(())
+}
