@@ -65,7 +65,9 @@ pub(crate) fn copy_all(from: &Path, to: &Path) -> Result<(), Error> {
                 folders.push((target.clone(), meta.permissions()));
                 stack.push((source, target));
             } else if meta.is_symlink() {
-                copy_link(&source, &target).map_err(Error::file("copy", &source))?;
+                fs::read_link(&source)
+                    .and_then(|to| link(&to, &target))
+                    .map_err(Error::file("copy", &source))?;
             } else if meta.is_file() {
                 budget = budget.checked_sub(meta.len()).ok_or_else(|| {
                     Error::file("copy", &source)(io::Error::other("the folder is too large"))
@@ -90,13 +92,8 @@ pub(crate) fn copy_all(from: &Path, to: &Path) -> Result<(), Error> {
 }
 
 #[cfg(unix)]
-fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
-    std::os::unix::fs::symlink(fs::read_link(from)?, to)
-}
-
-#[cfg(windows)]
-fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
-    fs::copy(from, to).map(|_| ())
+pub(crate) fn link(to: &Path, at: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(to, at)
 }
 
 /// A removed file of an overlay is a character device 0/0, and has to be one in the copy.

@@ -22,7 +22,8 @@ pub struct Launch {
     /// The program and its arguments. A program without a slash is looked up in `PATH`.
     pub argv: Vec<OsString>,
     /// The whole environment, but for what the sandbox sets: `HOME`, `XDG_*`, `TMPDIR`,
-    /// and, unless given here, `PATH` (as it is), `LANG` and `TZ`.
+    /// and, unless given here, `PATH` (as it is), `LANG`, `TZ` and
+    /// `PYTHONDONTWRITEBYTECODE`.
     pub env: Vec<(OsString, OsString)>,
     /// As the server sees it. The workspace if not given.
     pub cwd: Option<PathBuf>,
@@ -245,6 +246,8 @@ impl Sandbox {
         let mut env: Vec<(OsString, OsString)> = vec![
             ("LANG".into(), "C.UTF-8".into()),
             ("TZ".into(), "UTC".into()),
+            // Caches of compiled code are no state, and have times in them.
+            ("PYTHONDONTWRITEBYTECODE".into(), "1".into()),
         ];
         if let Some(path) = std::env::var_os("PATH") {
             env.push(("PATH".into(), path));

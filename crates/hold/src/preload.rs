@@ -86,8 +86,6 @@ impl Preload {
                 "PYTHONPATH".into(),
                 joined(seen.join("python").into(), ":", of("PYTHONPATH")),
             ),
-            // The folder is read-only.
-            ("PYTHONDONTWRITEBYTECODE".into(), "1".into()),
         ];
         Ok(Self {
             socket,

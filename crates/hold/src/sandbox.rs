@@ -18,7 +18,7 @@ use crate::launch::Lifeline;
 #[cfg(target_os = "linux")]
 use crate::linux::namespaces::{self, Namespaces, Refused};
 use crate::scratch::{Area, State};
-use crate::snapshot::{COPY, ORIGINAL};
+use crate::snapshot::{COPY, MODULES, ORIGINAL};
 use crate::supervisor::Supervisor;
 
 /// Where servers see their state, if there are namespaces. Paths leak into states, as hashes
@@ -348,6 +348,16 @@ pub(crate) fn copy_package(state: &State, n: usize, package: &Path) -> Result<Pa
     if !copy.is_dir() {
         fs::create_dir_all(&copy).map_err(Error::file("create", &copy))?;
         files::copy_all(package, &copy)?;
+        // What it imports from the folders above is found there still.
+        if let Some(modules) = package
+            .ancestors()
+            .skip(1)
+            .map(|above| above.join("node_modules"))
+            .find(|modules| modules.is_dir())
+        {
+            let link = dir.join(MODULES);
+            files::link(&modules, &link).map_err(Error::file("link", &link))?;
+        }
         let original = dir.join(ORIGINAL);
         fs::write(&original, package.as_os_str().as_encoded_bytes())
             .map_err(Error::file("write", &original))?;

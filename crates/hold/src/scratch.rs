@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 use crate::files;
-use crate::snapshot::{COPY, Limits, ORIGINAL, Snapshot, UPPER};
+use crate::snapshot::{COPY, Limits, MODULES, ORIGINAL, Snapshot, UPPER};
 
 const PREFIX: &str = "toctou-scratch-";
 const LOCK: &str = "lock";
@@ -192,6 +192,10 @@ impl State {
                 if from.join(part).is_dir() {
                     files::copy_all(&from.join(part), &to.join(part))?;
                 }
+            }
+            if let Ok(modules) = fs::read_link(from.join(MODULES)) {
+                files::link(&modules, &to.join(MODULES))
+                    .map_err(Error::file("link", to.join(MODULES)))?;
             }
             if from.join(ORIGINAL).is_file() {
                 fs::copy(from.join(ORIGINAL), to.join(ORIGINAL))

@@ -162,12 +162,14 @@ impl Snapshot {
     }
 }
 
-/// In the folder of a package: where an overlay writes, or the copy, and the path of the original.
+/// In the folder of a package: where an overlay writes, or the copy, the path of the original, and
+/// what Node finds above the copy.
 pub(crate) const UPPER: &str = "upper";
 #[cfg(target_os = "linux")]
 pub(crate) const WORK: &str = "work";
 pub(crate) const COPY: &str = "copy";
 pub(crate) const ORIGINAL: &str = "original";
+pub(crate) const MODULES: &str = "node_modules";
 
 /// A copy keeps length and time; what was written since has another time.
 fn same(a: &fs::Metadata, b: &fs::Metadata) -> bool {

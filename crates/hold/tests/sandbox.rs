@@ -158,6 +158,35 @@ async fn a_package_is_written_to_beside_it() {
     }
 }
 
+/// Packages are found by Node in the folders above, and places may be named twice, one within
+/// the other.
+#[tokio::test]
+async fn a_package_imports_from_the_folders_above() {
+    for isolate in [Isolate::Namespaces, Isolate::Copy] {
+        let project = tempfile::tempdir().expect("a folder");
+        let modules = project.path().join("node_modules");
+        for (name, code) in [
+            ("@scope/server", "console.log(require('library'))"),
+            ("library", "module.exports = 'found'"),
+        ] {
+            fs::create_dir_all(modules.join(name)).expect("a folder");
+            fs::write(modules.join(name).join("index.js"), code).expect("a file");
+        }
+        let main = modules.join("@scope/server/index.js");
+        let spec = SandboxSpec {
+            isolate,
+            packages: vec![modules.join("@scope/server")],
+            readable: vec![modules, main.clone()],
+            ..SandboxSpec::default()
+        };
+        let state = sandbox(&spec, fresh()).close().await;
+        let opened = sandbox(&spec, state.copy().expect("a copy"));
+        let main = main.to_string_lossy();
+        let mut client = Client::start_quietly(&opened, &["node", &main], SYSCALLS).await;
+        assert_eq!(client.line().await, "found", "{isolate:?}");
+    }
+}
+
 #[tokio::test]
 async fn what_the_user_allows_is_written_for_real() {
     let allowed = tempfile::tempdir().expect("a folder");

@@ -1,6 +1,8 @@
 //! The command line: what can be typed. What it means is in [`crate::commands`].
 
 mod guard;
+mod prove;
+mod serve;
 mod source;
 
 use std::path::PathBuf;
@@ -16,6 +18,10 @@ use guard::GUARD_EXAMPLES;
 pub(crate) use guard::{
     GuardAction, GuardArgs, GuardCheckArgs, GuardInitArgs, GuardRunArgs, LogLevel, TargetArgs,
 };
+use prove::PROVE_EXAMPLES;
+pub(crate) use prove::{IsolateChoice, ProcessChoice, ProveArgs, StrategyChoice};
+use serve::SERVE_EXAMPLES;
+pub(crate) use serve::ServeArgs;
 pub(crate) use source::{ReachChoice, SourceArgs};
 
 const STYLES: Styles = Styles::styled()
@@ -79,6 +85,9 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Keep a list of known findings, so that only new ones count
     Baseline(BaselineArgs),
+    /// Run a server and drive its calls into each other, to show that a race is real
+    #[command(after_long_help = PROVE_EXAMPLES)]
+    Prove(Box<ProveArgs>),
     /// Stand in front of a server and close its windows while it runs
     #[command(after_long_help = GUARD_EXAMPLES)]
     Guard(Box<GuardArgs>),
@@ -86,6 +95,9 @@ pub(crate) enum Command {
     Lsp,
     /// Let an agent check the server it is writing: an MCP server on standard input and output
     Mcp(McpArgs),
+    /// Serve a web page that scans repositories and archives
+    #[command(after_long_help = SERVE_EXAMPLES)]
+    Serve(Box<ServeArgs>),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// For toctou's own development
@@ -145,6 +157,11 @@ pub(crate) struct ScanArgs {
     /// Add a Markdown report to the job's summary page, in GitHub Actions
     #[arg(long, help_heading = "Output")]
     pub(crate) job_summary: bool,
+
+    /// The JSON of `toctou prove --from … --output json`: what it proved is of high confidence,
+    /// and the html report shows the real runs
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
+    pub(crate) proofs: Option<PathBuf>,
 
     /// Draw every timeline and name everything that was skipped
     #[arg(long, short, help_heading = "Output")]

@@ -1,7 +1,7 @@
 //! Every way to fail: a title, what happened, what to do, and the exit code.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 use toctou_report::{Paint, clean};
@@ -65,6 +65,8 @@ pub(crate) enum Error {
     Exists { path: PathBuf },
     #[error("the guard cannot work")]
     Guard(toctou_guard::run::GuardError),
+    #[error("the service cannot work")]
+    Serve(toctou_serve::ServeError),
     #[error("which server?")]
     WhichServer {
         wanted: Option<String>,
@@ -76,6 +78,12 @@ pub(crate) enum Error {
     Servers { path: PathBuf, message: String },
     #[error("no policy can be made")]
     NotAScan { path: PathBuf, message: String },
+    #[error("nothing can be proved")]
+    Prove(toctou_prove::ProveError),
+    #[error("the plan is not valid")]
+    Plan { path: PathBuf, message: String },
+    #[error("the proofs are not valid")]
+    Proofs { path: PathBuf, message: String },
     #[error("cannot start {count} threads")]
     Threads { count: usize, message: String },
     #[error("generated files are not current")]
@@ -111,6 +119,7 @@ impl Error {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::NothingToAnalyse { .. } => NOTHING,
+            Self::Prove(error) if error.is_nothing() => NOTHING,
             _ => FAILED,
         }
     }
@@ -123,7 +132,7 @@ impl Error {
             }
             Self::Source { text, error } => {
                 let mut lines = vec![error.to_string()];
-                if !text.contains(':') {
+                if !text.contains(':') && !Path::new(text).exists() {
                     lines.push(format!(
                         "there is no `{text}` here, so it was taken for a repository on GitHub"
                     ));
@@ -163,15 +172,20 @@ impl Error {
                 )]
             }
             Self::Guard(error) => causes(error),
+            Self::Serve(error) => causes(error),
             Self::WhichServer {
                 wanted: Some(name), ..
             } => vec![format!("there is no server `{name}`")],
             Self::WhichServer { count: 0, .. } => vec!["no server is named".to_owned()],
             Self::WhichServer { count, .. } => vec![format!("{count} servers are named")],
             Self::Access { message } => vec![message.clone()],
-            Self::Servers { path, message } | Self::NotAScan { path, message } => {
+            Self::Servers { path, message }
+            | Self::NotAScan { path, message }
+            | Self::Proofs { path, message } => {
                 vec![format!("{}: {message}", path.display())]
             }
+            Self::Prove(error) => error.lines(),
+            Self::Plan { path, message } => vec![format!("{}: {message}", path.display())],
             Self::Threads { message, .. } | Self::Editor { message } => vec![message.clone()],
             Self::Stale { files } => files.clone(),
             Self::Stopped | Self::NotHere => Vec::new(),
@@ -213,8 +227,9 @@ impl Error {
             }
             Self::Exists { .. } => Some("`--force` replaces it".to_owned()),
             Self::Guard(error) => error.hint().map(str::to_owned),
+            Self::Serve(error) => error.hint().map(str::to_owned),
             Self::WhichServer { .. } => Some(
-                "give its command (`toctou guard -- node server.js`), or choose one: `--servers mcp.json --server NAME`"
+                "give its command after `--` (`-- node server.js`), or choose one: `--servers mcp.json --server NAME`"
                     .to_owned(),
             ),
             Self::Access { .. } => Some(
@@ -228,6 +243,12 @@ impl Error {
             Self::NotAScan { .. } => {
                 Some("`toctou scan --output json=scan.json` writes what is needed".to_owned())
             }
+            Self::Prove(error) => error.hint().map(str::to_owned),
+            Self::Plan { .. } => Some("the formats are described in docs/prove.md".to_owned()),
+            Self::Proofs { .. } => Some(
+                "`toctou prove --from scan.json --output json=proofs.json -- COMMAND` writes them"
+                    .to_owned(),
+            ),
             Self::Threads { .. } => Some("try a smaller `--threads`".to_owned()),
             Self::Stale { .. } => Some("run `cargo run -p toctou -- dev generate`".to_owned()),
             Self::Stopped => None,

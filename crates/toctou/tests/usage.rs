@@ -28,6 +28,7 @@ fn help() {
       lsp          Show findings in an editor: a language server on standard input and output
       mcp          Let an agent check the server it is writing: an MCP server on standard input
                    and output
+      serve        Serve a web page that scans repositories and archives
       completions  Print a completion script for a shell
 
     Options:

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use toctou_core::finding::{Finding, ScanReport};
 use toctou_core::rule::{Persona, Severity};
-use toctou_report::View;
+use toctou_report::{Proofs, View};
 use toctou_rules::baseline::Baseline;
 use toctou_rules::registry;
 
@@ -25,7 +25,8 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
         true => beside_a_diff(&args.output)?,
         false => output::plan(&args.output)?,
     };
-    confine::apply(&args.source)?;
+    let proofs = args.proofs.as_deref().map(read_proofs).transpose()?;
+    confine::apply(&args.source, args.input.threads)?;
     let progress = progress(&args.input, args.quiet, args.source.progress_lines);
     let fetched = fetch::fetch(args, progress)?;
     if args.fix && fetched.is_some() {
@@ -43,13 +44,16 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
     };
     let look = || -> Result<(Scan, BTreeSet<String>), Error> {
         let mut scan = input.scan(&args.input, baseline.as_ref(), progress)?;
+        if let Some(fetched) = &fetched {
+            fetched.add_to(&mut scan);
+        }
+        if let Some(proofs) = &proofs {
+            proofs.mark(&mut scan.findings);
+        }
         let known = match &args.since {
             Some(name) => since::known(&input, &args.input, name, &mut scan)?,
             None => BTreeSet::new(),
         };
-        if let Some(fetched) = &fetched {
-            fetched.add_to(&mut scan);
-        }
         Ok((scan, known))
     };
     let config = &input.config;
@@ -99,6 +103,7 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
         terminal: terminal::of_stdout(),
         verbose: args.verbose,
         guard: super::guard::entry,
+        proofs: proofs.as_ref(),
     };
     let mut written = Vec::new();
     for spec in &outputs {
@@ -290,6 +295,17 @@ pub(crate) fn progress(args: &InputArgs, quiet: bool, lines: bool) -> Progress {
     } else {
         Progress::No
     }
+}
+
+fn read_proofs(path: &Path) -> Result<Proofs, Error> {
+    let text = std::fs::read_to_string(path).map_err(|error| Error::Read {
+        path: path.to_owned(),
+        error,
+    })?;
+    Proofs::parse(&text).map_err(|error| Error::Proofs {
+        path: path.to_owned(),
+        message: error.to_string(),
+    })
 }
 
 pub(crate) fn read_baseline(path: &Path) -> Result<Baseline, Error> {
