@@ -27,8 +27,17 @@ fuzz_target!(|data: &[u8]| {
 
 /// What is cut into a message leaves it a message.
 fn message(bytes: &[u8], limits: &Limits) {
-    let Ok(Parsed::One(message)) = parse(bytes, limits) else { return };
-    let _ = message.params();
+    let Ok(parsed) = parse(bytes, limits) else { return };
+    // What passes is JSON to others too.
+    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).expect("JSON");
+    let Parsed::One(message) = parsed else { return };
+    let params = message.params();
+    if let (Some(whole), Ok(params)) = (message.params, params)
+        && let Ok(value) = serde_json::from_str::<serde_json::Value>(whole.get())
+    {
+        let seen = params.arguments.map(|raw| serde_json::from_str(raw.get()).expect("JSON"));
+        assert_eq!(seen.as_ref(), value.get("arguments"));
+    }
     if let Some(id) = message.raw_id {
         let other = replace(bytes, &[(id, b"12345")]);
         let larger = Limits { bytes: 8192, depth: 64, batch: 8 };

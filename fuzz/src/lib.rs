@@ -31,7 +31,7 @@ pub fn scan(frontend: &Frontend, models: &Models, names: [&str; 4], data: &[u8])
     (frontend.resolve)(&paths, &mut modules, &[]);
     let program = Program::link(files, modules);
     let analysis = toctou_analysis::analyze(&program, models);
-    for finding in toctou_rules::findings(&program, &analysis) {
+    for finding in toctou_rules::findings(&program, &analysis, frontend) {
         assert!(finding.location.line >= 1);
         assert!(!finding.interleaving.is_empty());
     }

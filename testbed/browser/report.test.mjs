@@ -1,6 +1,6 @@
 // The HTML report in a browser: what a reader does with it, what an attacker tries, how long it takes.
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { axe, openBrowser, openPage, report, scratch } from "./browser.mjs";
@@ -194,6 +194,38 @@ test("on paper everything is open, and there is nothing to press", async () => {
   await close(page);
 });
 
+test("a proof shows the real run", async () => {
+  const scan = join(folder, "scan.json");
+  report(join(folder, "plain.html"), "testbed/typescript/racy/notes-file", "--output", `json=${scan}`);
+  const known = JSON.parse(readFileSync(scan, "utf8")).findings;
+  const step = (actor, action, text) => ({ actor, action, file: "", line: 0, function: "", text });
+  const proofs = join(folder, "proofs.json");
+  writeFileSync(proofs, JSON.stringify({
+    schema: "toctou.prove/1",
+    findings: known.map(({ fingerprint, rule }, index) => ({ fingerprint, rule, tools: [], schedules: 4,
+      ...(index === 0 ? { status: "proved", proof: "p" } : { status: "not-reproduced", reason: "no violation at 4 pause points" }) })),
+    proofs: [{ id: "p", scope: "cross-process", strategy: "hold", recipe: { headline: "an acknowledged note is lost" }, held: "before rename",
+      replays: { reproduced: 5, of: 5 }, differences: [{ place: "notes.json", serial: "[\"a\",\"b\"]", found: "[\"a\"]" }],
+      timeline: [step("A", "open", 'add_note({"title":"a"})'), step("A", "yield", "held before rename(tmp, notes.json)"),
+        step("B", "open", 'add_note({"title":"b"})'), step("B", "write", "rename(tmp, notes.json)"), step("B", "close", "answers: added b"),
+        step("A", "write", "rename(tmp, notes.json)"), step("A", "close", "answers: added a"), step("", "outcome", "b is lost")] }],
+  }));
+  const page = await open(report(join(folder, "proved.html"), "testbed/typescript/racy/notes-file", "--proofs", proofs));
+  await page.getByRole("checkbox", { name: /^proved/ }).check();
+  assert.equal(await page.locator(".finding:visible").count(), 1);
+  const card = page.locator(".finding:visible");
+  if ((await card.locator(".head").getAttribute("aria-expanded")) === "false") await card.locator(".head").click();
+  assert.match(await card.locator(".head .chip").innerText(), /^proved$/);
+  assert.match(await card.innerText(), /proved, 5 of 5.*an acknowledged note is lost.*Two processes, by hold/s);
+  assert.deepEqual(await card.locator(".differences tbody tr").allInnerTexts(), ['notes.json\t["a","b"]\t["a"]']);
+  const run = card.locator(".timeline").nth(1);
+  await run.focus();
+  await page.keyboard.press("Home");
+  assert.equal(await run.locator(".say").innerText(), 'Call A is called: add_note({"title":"a"}).');
+  assert.deepEqual(await axe(page), []);
+  await close(page);
+});
+
 test("scanned code does not run", async () => {
   const evil = join(folder, "evil");
   mkdirSync(evil);
@@ -251,7 +283,9 @@ server.tool("tool_${file}_${tool}", {}, async () => {
   await writeFile("data-${file}-${tool}.json", JSON.stringify(notes));
   return { content: [] };
 });`);
-    writeFileSync(join(many, `server-${file}.ts`), `import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+    // In a folder of its own: copies in one folder are one finding.
+    mkdirSync(join(many, `server-${file}`));
+    writeFileSync(join(many, `server-${file}`, "index.ts"), `import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { readFile, writeFile } from "node:fs/promises";
 const server = new McpServer({ name: "many", version: "1" });${tools.join("")}\n`);
   }
@@ -270,11 +304,13 @@ const server = new McpServer({ name: "many", version: "1" });${tools.join("")}\n
       let used = 0;
       const look = () => {
         if (!used && document.querySelector(".finding.open .timeline")) used = performance.now();
-        if (document.querySelectorAll(".finding").length === 1000) done([used, performance.now()]);
+        const there = document.querySelectorAll(".finding").length;
+        if (there === 1000 || performance.now() > 30_000) done([used, performance.now(), there]);
         else requestAnimationFrame(look);
       };
       requestAnimationFrame(look);
     })));
+    assert.equal(times.at(-1).pop(), 1000);
     const frames = await page.evaluate(() => new Promise((done) => {
       const gaps = [];
       let before = performance.now();

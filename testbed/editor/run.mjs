@@ -267,6 +267,34 @@ await inFolder(PROJECT, async (folder) => {
   check("shutdown and exit: 0", (await editor.stop()) === 0);
 });
 
+// A change that closes the window, as a quick fix.
+const REPORTS = `import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { existsSync, writeFileSync } from "node:fs";
+import { z } from "zod";
+
+const server = new McpServer({ name: "reports", version: "1.0.0" });
+
+server.registerTool("create", { inputSchema: { path: z.string(), text: z.string() } }, async ({ path, text }) => {
+  if (existsSync(path)) throw new Error("🦀 exists");
+  /* 🦀 */ writeFileSync(path, text);
+  return { content: [] };
+});
+`;
+await inFolder({ "server.ts": REPORTS }, async (folder) => {
+  const editor = new Editor(folder);
+  await editor.start();
+  const uri = await editor.open("server.ts");
+  const [finding] = await editor.when(uri, some);
+  const actions = await editor.connection.sendRequest(CodeActionRequest.type, { textDocument: { uri }, range: finding.range, context: { diagnostics: [finding] } });
+  const [fix, ignore] = actions;
+  check("quick fix: the change first, the comment second", actions.length === 2 && fix.isPreferred && ignore.title.startsWith("Ignore"), actions);
+  await editor.edit(uri, ...fix.edit.changes[uri].map(({ range, newText }) => ({ range, text: newText })));
+  check("quick fix: is made where it belongs", editor.documents.get(uri).getText().includes('/* 🦀 */ writeFileSync(path, text, { flag: "wx" });'), editor.documents.get(uri).getText());
+  await editor.when(uri, none);
+  check("quick fix: closes the finding", true);
+  await editor.stop();
+});
+
 // Several folders; one that comes and goes.
 await inFolder({ "a/server.ts": SERVER, "a/store.ts": STORE, "b/server.ts": SERVER, "b/store.ts": STORE, "alone/server.ts": SERVER, "alone/store.ts": STORE }, async (folder) => {
   const editor = new Editor(folder);

@@ -22,12 +22,6 @@ pub enum Remedy {
     CreateExclusively { create: Span },
     /// What is taken here is to be given back on every way out.
     ReleaseAlways { acquire: Span },
-    /// The statement that writes is to ask, too, for what was seen in these columns.
-    RepeatCondition {
-        read: Span,
-        write: Span,
-        columns: Vec<String>,
-    },
 }
 
 /// A language, or a family of them that one parser reads.

@@ -10,6 +10,7 @@ pub mod fingerprint;
 pub mod frontend;
 pub mod interleaving;
 pub mod ir;
+pub mod mend;
 pub mod names;
 pub mod rule;
 pub mod source;

@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use toctou_guard::http::{Access, Listen, Tokens};
+use toctou_guard::http::{self, Access, Listen, Tokens};
 use toctou_guard::policy::Policy;
 use toctou_guard::run::{self, Options};
 use toctou_guard::servers::{Upstream, parse_servers};
@@ -35,6 +35,7 @@ fn guard() -> Result<(), Box<dyn std::error::Error>> {
     };
     let mut listen = None;
     let mut tokens = None;
+    let (mut certificate, mut key) = (None, None);
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
         if name == "--" {
@@ -49,6 +50,8 @@ fn guard() -> Result<(), Box<dyn std::error::Error>> {
             "--servers" => options.servers = parse_servers(&std::fs::read_to_string(value)?)?,
             "--listen" => listen = Some(value.parse()?),
             "--token-file" => tokens = Some(Tokens::parse(&std::fs::read_to_string(value)?)?),
+            "--tls-certificate" => certificate = Some(value.into()),
+            "--tls-key" => key = Some(value.into()),
             "--metrics" => options.metrics = Some(value.parse()?),
             "--log" => log::set_level(log::Level::Debug),
             other => return Err(format!("unknown option {other}").into()),
@@ -61,12 +64,16 @@ fn guard() -> Result<(), Box<dyn std::error::Error>> {
     }
     if let Some(address) = listen {
         let access = Access::new(address, tokens, &[], false)?;
+        let tls = match (&certificate, &key) {
+            (Some(certificate), Some(key)) => Some(http::tls(certificate, key)?),
+            _ => None,
+        };
         run::listen(
             &options,
             Listen {
                 address,
                 access,
-                tls: None,
+                tls,
             },
         )?;
     } else {

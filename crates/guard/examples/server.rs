@@ -35,6 +35,10 @@ fn main() {
             Some("tools/call") => {
                 std::thread::spawn(move || server.call(&message));
             }
+            Some("initialize") if message["params"]["protocolVersion"] == "none" => server.write(
+                &json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32602, "message": "no"}})
+                    .to_string(),
+            ),
             Some("initialize") => server.answer(
                 &message["id"],
                 &json!({"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
@@ -58,7 +62,8 @@ fn tools() -> Value {
         json!({"name": name, "inputSchema": {"type": "object", "properties": {"name": {}, "key": {}}},
             "annotations": {"readOnlyHint": read_only}})
     };
-    json!({"tools": [tool("write", false), tool("read", true), tool("task", false), {"name": "plain", "inputSchema": {}}]})
+    json!({"tools": [tool("write", false), tool("read", true), tool("task", false), 
+        {"name": "plain", "inputSchema": {"properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}}]})
 }
 
 impl Server {

@@ -6,6 +6,7 @@
 //! back a [`Refusal`]. What was taken is a [`Pass`], and is given back when
 //! the pass is dropped.
 
+mod observe;
 mod take;
 
 use std::collections::BTreeSet;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use toctou_sync::{Backend, CloseGate, Inside, LockGuard, Mode, Permit, Ticket, Wait};
+use toctou_sync::{Backend, CloseGate, Inside, LockGuard, Mode, Permit, Ticket};
 
 use crate::log::log;
 use crate::metrics::{Metrics, ToolMetrics};
@@ -82,6 +83,8 @@ pub struct Pass {
     pub ticket: Option<Ticket>,
     locks: Option<LockGuard>,
     permit: Option<Permit>,
+    /// It was only looked at: nobody waits for what becomes of it.
+    pub observed: bool,
     metrics: Arc<Metrics>,
     since: Instant,
     _inside: Inside,
@@ -177,13 +180,13 @@ impl Gatekeeper {
         let entry = self.entry(tool);
         let record_key = entry.and_then(|entry| entry.idempotency.as_ref());
         let no_key = |fault: KeyFault| {
-            self.refuse(
-                tool,
-                &[],
-                Reason::NoKey {
-                    fault: fault.to_string(),
-                },
-            )
+            let reason = Reason::NoKey {
+                fault: fault.to_string(),
+            };
+            match self.policy.observe {
+                true => self.would_refuse(tool, &[], reason),
+                false => self.refuse(tool, &[], reason),
+            }
         };
         let (mut keys, mut record) = (tool.constant.clone(), None);
         if keys.is_none() || record_key.is_some() {
@@ -251,7 +254,7 @@ impl Gatekeeper {
             locks,
             permit,
         };
-        match self.enter(plan, taken) {
+        match self.enter(plan.tool, plan.keys, taken) {
             Ok(pass) => Ok(Admitted::Run(pass)),
             Err((refusal, ticket)) => {
                 if let Some(ticket) = ticket {
@@ -263,70 +266,33 @@ impl Gatekeeper {
     }
 
     /// Lets a call in for which nothing is to be taken.
-    pub fn admit_free(&self, plan: Plan) -> Result<Admitted, Refusal> {
-        self.enter(plan, Taken::default())
-            .map(Admitted::Run)
+    pub fn admit_free(&self, tool: &Arc<Tool>) -> Result<Box<Pass>, Refusal> {
+        let keys = tool.constant.clone().unwrap_or_default();
+        self.enter(Arc::clone(tool), keys, Taken::default())
             .map_err(|(refusal, _)| refusal)
     }
 
     /// The last step: whoever is in the gate runs, whoever waits is not in it.
-    fn enter(&self, plan: Plan, taken: Taken) -> Result<Box<Pass>, (Refusal, Option<Ticket>)> {
-        let tool = plan.tool;
+    fn enter(
+        &self,
+        tool: Arc<Tool>,
+        keys: Keys,
+        taken: Taken,
+    ) -> Result<Box<Pass>, (Refusal, Option<Ticket>)> {
         let Ok(inside) = self.gate.enter() else {
-            let refusal = self.refuse(&tool, &plan.keys, Reason::Closing);
+            let refusal = self.refuse(&tool, &keys, Reason::Closing);
             return Err((refusal, taken.ticket));
         };
         tool.metrics.entered(taken.waited);
         self.metrics.running(1);
         Ok(Box::new(Pass {
             tool,
-            keys: plan.keys,
+            keys,
             waited: taken.waited,
             ticket: taken.ticket,
             locks: taken.locks,
             permit: taken.permit,
-            metrics: Arc::clone(&self.metrics),
-            since: Instant::now(),
-            _inside: inside,
-        }))
-    }
-
-    /// What would be held up, without holding it up. Observed calls have keys
-    /// of their own, so that they do not hold up calls of other guards either.
-    pub async fn observe(&self, plan: Plan) -> Option<Box<Pass>> {
-        let tool = Arc::clone(&plan.tool);
-        let inside = self.gate.enter().ok()?;
-        let request = self
-            .request(&plan, "observed")
-            .map(|request| request.wait(Wait::No));
-        let locks = match request {
-            None => None,
-            Some(request) => match self.backend.acquire(request).await {
-                Ok(locks) => Some(locks),
-                Err(error) => {
-                    log!(
-                        Warn,
-                        "would-wait",
-                        server = &*tool.server,
-                        tool = &*tool.name,
-                        keys = &plan.keys[..],
-                        because = error.to_string()
-                    );
-                    self.metrics
-                        .refused(&tool.server, &tool.label, "observed-conflict");
-                    None
-                }
-            },
-        };
-        tool.metrics.entered(Duration::ZERO);
-        self.metrics.running(1);
-        Some(Box::new(Pass {
-            tool,
-            keys: plan.keys,
-            waited: Duration::ZERO,
-            ticket: None,
-            locks,
-            permit: None,
+            observed: self.policy.observe,
             metrics: Arc::clone(&self.metrics),
             since: Instant::now(),
             _inside: inside,
@@ -353,7 +319,8 @@ impl Gatekeeper {
         refusal
     }
 
-    async fn forget(&self, ticket: Ticket) {
+    /// Takes back the record of a call that was not made.
+    pub async fn forget(&self, ticket: Ticket) {
         if let Err(error) = ticket.forget().await {
             log!(Error, "backend-failed", error = error.to_string());
         }
@@ -373,14 +340,12 @@ impl Gatekeeper {
     }
 }
 
-impl Plan {
-    /// Whether nothing is to be taken for it.
-    pub fn is_free(&self) -> bool {
-        self.tool.free
-    }
-}
-
 impl Tool {
+    /// Whether nothing is to be taken for its calls.
+    pub fn is_free(&self) -> bool {
+        self.free
+    }
+
     pub fn is_exclusive(&self) -> bool {
         self.mode == Mode::Exclusive && !self.locks.is_empty()
     }

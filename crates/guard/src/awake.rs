@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// Messages closer than this follow each other, and this is how long to look.
-const MOMENT: Duration = Duration::from_micros(100);
+const MOMENT: Duration = Duration::from_micros(200);
 
 /// One for the process, as there is one thread for all of the guard.
 pub(crate) static AWAKE: LazyLock<Awake> = LazyLock::new(|| Awake {

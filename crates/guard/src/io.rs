@@ -19,6 +19,10 @@ use tokio::net::unix::pipe;
 pub use inlet::Inlet;
 pub use outlet::Outlet;
 
+/// So many messages at most are written together: the other side can begin
+/// with them while the rest is looked at.
+pub const TOGETHER: usize = 24;
+
 /// What a descriptor leads to.
 enum Stream {
     Pipe(OwnedFd),

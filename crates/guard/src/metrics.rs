@@ -48,6 +48,7 @@ pub struct Metrics {
     waits: Family<CallLabels, Histogram>,
     holds: Family<CallLabels, Histogram>,
     refusals: Family<RefusalLabels, Counter>,
+    observed: Family<RefusalLabels, Counter>,
     restarts: Family<ServerLabels, Counter>,
     backend_failures: Counter,
     let_through: Counter,
@@ -67,6 +68,7 @@ impl Default for Metrics {
             waits: Family::new_with_constructor(histogram),
             holds: Family::new_with_constructor(histogram),
             refusals: Family::default(),
+            observed: Family::default(),
             restarts: Family::default(),
             backend_failures: Counter::default(),
             let_through: Counter::default(),
@@ -89,6 +91,11 @@ impl Default for Metrics {
         );
         registry.register("hold_seconds", "Time a call was in", metrics.holds.clone());
         registry.register("refusals", "Tool calls refused", metrics.refusals.clone());
+        registry.register(
+            "observed",
+            "Tool calls that would not have run at once, or not at all",
+            metrics.observed.clone(),
+        );
         registry.register(
             "restarts",
             "Servers started again",
@@ -156,6 +163,16 @@ impl Metrics {
 
     pub fn refused(&self, server: &Arc<str>, tool: &str, reason: &'static str) {
         self.refusals
+            .get_or_create(&RefusalLabels {
+                server: Arc::clone(server),
+                tool: tool.into(),
+                reason,
+            })
+            .inc();
+    }
+
+    pub fn observed(&self, server: &Arc<str>, tool: &str, reason: &'static str) {
+        self.observed
             .get_or_create(&RefusalLabels {
                 server: Arc::clone(server),
                 tool: tool.into(),

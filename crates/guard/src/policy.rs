@@ -13,6 +13,7 @@ mod scan;
 use std::time::Duration;
 
 use globset::GlobMatcher;
+use toctou_sync::Quota;
 
 pub use compile::{PolicyError, parse};
 pub use key::{KeyFault, Template};
@@ -113,6 +114,12 @@ pub struct Rate {
     pub per: Duration,
     pub burst: u32,
     pub by: By,
+}
+
+impl Rate {
+    pub fn quota(&self) -> Quota {
+        Quota::per(self.calls, self.per).burst(self.burst)
+    }
 }
 
 /// Whose calls are counted together.

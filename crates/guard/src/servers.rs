@@ -37,6 +37,10 @@ pub enum ServersError {
     Both(String),
     #[error("server `{name}`: {because}")]
     Url { name: String, because: String },
+    #[error(
+        "server `{0}` speaks HTTP+SSE, the transport of 2024-11-05, which the guard does not; most such servers have an address for Streamable HTTP too"
+    )]
+    Sse(String),
     #[error("the name `{0}` cannot be part of an address: use letters, digits, `-`, `_` and `.`")]
     Name(String),
 }
@@ -75,6 +79,9 @@ pub fn upstream(name: String, server: ServerFile) -> Result<Option<Upstream>, Se
             env: server.env,
             cwd: server.cwd,
         }),
+        (None, Some(_)) if server.kind.as_deref() == Some("sse") => {
+            return Err(ServersError::Sse(name));
+        }
         (None, Some(url)) => {
             Spec::Http(HttpSpec::new(&url, &server.headers).map_err(|because| {
                 ServersError::Url {
@@ -174,6 +181,10 @@ mod tests {
                 "cannot be part of an address",
             ),
             (r#"{"mcpServers":{"a":{"url":"ftp://x"}}}"#, "server `a`"),
+            (
+                r#"{"mcpServers":{"a":{"type":"sse","url":"http://h/sse"}}}"#,
+                "`a` speaks HTTP+SSE",
+            ),
             ("{}", "not an `mcpServers` file"),
         ] {
             let error = parse_servers(text).expect_err(text).to_string();

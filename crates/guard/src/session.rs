@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 use crate::admit::{Caller, Gatekeeper, Pass};
 use crate::log::log;
 use crate::record::{Direction, Recorder};
-use crate::wire::{self, Code, Fault, Id, Kind, Limits, Message, Parsed};
+use crate::wire::{self, Code, Fault, Id, Kind, Limits, Message, Mirrored, Parsed};
 use catalog::Catalog;
 use flight::{Flight, Flights, Stage};
 use handshake::Handshake;
@@ -260,6 +260,11 @@ impl Session {
             drop(state);
             link.flush();
         }
+    }
+
+    /// Arguments of a tool that stand in headers too, as far as the server has told.
+    pub fn mirrored(&self, tool: &str) -> Arc<[Mirrored]> {
+        self.state().catalog.mirrored(tool)
     }
 
     /// Whether the server has agreed to the handshake.

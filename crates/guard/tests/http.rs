@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-use common::http::{Answer, Guard};
+use common::http::{Answer, Guard, free_address, metrics};
 use common::{Bench, SOON, example, is_alive, reason};
 use serde_json::{Value, json};
 
@@ -479,19 +479,93 @@ fn from_stdio_to_http_and_back() {
 #[test]
 fn metrics_are_served() {
     let bench = Bench::new();
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .expect("a port");
-    let guard = Guard::start(&bench, &["--metrics", &port.to_string()]);
+    let address = free_address();
+    let guard = Guard::start(&bench, &["--metrics", &address]);
     guard.post(&MODERN, &modern(1, "write", json!({})));
-    let mut stream = TcpStream::connect(port).expect("a connection");
-    stream
-        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        .expect("sent");
-    let text = Answer::read(stream).body();
+    let text = metrics(&address);
     assert!(
         text.contains("toctou_guard_calls_total{server=\"server\""),
         "{text}"
     );
     assert!(text.contains("toctou_guard_running 0"), "{text}");
+}
+
+#[test]
+fn a_handshake_that_fails_leaves_no_server_behind() {
+    let bench = Bench::new();
+    let guard = Guard::start(&bench, &[]);
+    let begin = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "none"}});
+    let answer = guard.post(&[], &begin);
+    assert_eq!(answer.header("mcp-session-id"), None);
+    assert_eq!(answer.json()["error"]["code"], -32602);
+    bench.wait_for("eof");
+    let pid = bench
+        .events()
+        .iter()
+        .rev()
+        .find_map(|event| event.strip_prefix("start ").map(str::to_owned))
+        .expect("a start");
+    let began = std::time::Instant::now();
+    while is_alive(&pid) {
+        assert!(began.elapsed() < SOON, "{pid} is still there");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn arguments_that_stand_in_headers_too() {
+    let bench = Bench::new();
+    let guard = Guard::start(&bench, &[]);
+    let ask = |headers: &[(&str, &str)], arguments: Value| {
+        let name = [MODERN[0], MODERN[1], ("Mcp-Name", "plain")];
+        guard.post(&[&name, headers].concat(), &modern(1, "plain", arguments))
+    };
+    // The first call is the moment to ask for the tools; the list is known soon after.
+    let began = std::time::Instant::now();
+    while ask(&[], json!({"region": "eu"})).status == 200 {
+        assert!(began.elapsed() < SOON, "the header is not asked for");
+    }
+    let missing = ask(&[], json!({"region": "eu"}));
+    assert_eq!(missing.json()["error"]["code"], -32020);
+    let other = ask(&[("Mcp-Param-Region", "us")], json!({"region": "eu"}));
+    assert_eq!(other.status, 400);
+    assert_eq!(ask(&[("Mcp-Param-Region", "us")], json!({})).status, 400);
+    let same = ask(&[("Mcp-Param-Region", "eu")], json!({"region": "eu"}));
+    assert_eq!(same.status, 200);
+    assert_eq!(ask(&[], json!({})).status, 200);
+}
+
+#[test]
+fn what_is_for_nobody_is_not_shown_to_somebody_else() {
+    let bench = Bench::new();
+    bench.policy("[[tool]]\nmatch = \"*\"\nlock = []\n");
+    let guard = Guard::start(&bench, &[]);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            let call = modern(1, "write", json!({"name": "a", "until": bench.text("go")}));
+            guard.post(&MODERN, &call)
+        });
+        bench.wait_for("begin a");
+        let note = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "of another"}});
+        let mut raw = modern(2, "write", json!({}));
+        raw["method"] = json!("raw");
+        raw["params"]["text"] = json!(note.to_string());
+        raw.as_object_mut().expect("an object").remove("id");
+        assert_eq!(guard.post(&MODERN, &raw).status, 202);
+        guard.post(&MODERN, &modern(3, "write", json!({"name": "b"})));
+        bench.go();
+        // One answer and nothing else: no stream.
+        let answer = waits.join().expect("an answer");
+        assert_eq!(answer.json()["result"]["content"][0]["text"], "a");
+    });
+}
+
+#[test]
+fn the_transport_of_2024_is_refused_in_words() {
+    let bench = Bench::new();
+    let guard = Guard::start(&bench, &[]);
+    let answer = guard.send("GET", "/mcp", &[("Accept", "text/event-stream")], "");
+    assert_eq!(answer.status, 405);
+    let text = answer.body();
+    assert!(text.contains("HTTP+SSE transport of 2024-11-05"), "{text}");
 }

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::http::{free_address, metrics};
 use common::{Bench, reason};
 use serde_json::{Value, json};
 
@@ -222,24 +223,115 @@ fn a_server_that_does_not_answer_keeps_the_lock_but_not_the_caller() {
 }
 
 #[test]
-fn observing_changes_nothing() {
+fn observing_decides_everything_and_changes_nothing() {
     let bench = Bench::new();
-    bench.policy("mode = \"observe\"\n[[tool]]\nmatch = \"*\"\nin-flight = { max = 1 }\n");
-    let mut client = bench.guard();
+    bench.policy(
+        "mode = \"observe\"\n[[tool]]\nmatch = \"write\"\nlock = \"{key}\"\nin-flight = { max = 2 }\nrate = { calls = 3, per = \"1h\" }\nidempotency = { key = \"{name}\" }\n",
+    );
+    let address = free_address();
+    let mut client = bench.guard_with(&["--metrics", &address]);
     client.initialize();
+    let seen = |reason: &str, least: u32| {
+        let began = std::time::Instant::now();
+        loop {
+            let text = metrics(&address);
+            let count: u32 = text
+                .lines()
+                .filter(|line| {
+                    line.starts_with("toctou_guard_observed_total")
+                        && line.contains(&format!("\"{reason}\""))
+                })
+                .filter_map(|line| line.rsplit(' ').next()?.parse::<u32>().ok())
+                .sum();
+            if count >= least {
+                return;
+            }
+            assert!(began.elapsed() < common::SOON, "no {reason} in {text}");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    };
     for id in 0..3 {
+        let name = format!("c{id}");
         client.call(
             id,
             "write",
-            json!({"name": format!("c{id}"), "until": bench.text("go")}),
+            json!({"key": 1, "name": name, "until": bench.text("go")}),
         );
     }
     for id in 0..3 {
         bench.wait_for(&format!("begin c{id}"));
     }
-    std::fs::write(bench.path("go"), "").expect("a file");
+    seen("busy", 2);
+    seen("at-limit", 1);
+    bench.go();
     client.answers(3);
     assert_eq!(bench.most_at_once(), 3);
+    // The fourth is one too many in the hour, and others repeat or lack what they need.
+    let again = client.ask(
+        4,
+        "write",
+        json!({"key": 1, "name": "c0", "until": bench.text("go")}),
+    );
+    assert_eq!(text(&again), "c0");
+    seen("rate-limited", 1);
+    seen("replay", 1);
+    client.ask(5, "write", json!({"key": 2, "name": "c0"}));
+    seen("other-arguments", 1);
+    client.ask(6, "write", json!({"name": "d"}));
+    seen("no-key", 1);
+    assert_eq!(bench.count("begin c0"), 3);
+}
+
+#[test]
+fn a_cancelled_call_counts_until_the_server_is_done() {
+    let bench = Bench::new();
+    bench.policy("[[tool]]\nmatch = \"*\"\nlock = []\nin-flight = { max = 1 }\n");
+    let mut client = bench.guard();
+    client.initialize();
+    client.call(1, "read", json!({"name": "a", "until": bench.text("go")}));
+    bench.wait_for("begin a");
+    client.cancel(1);
+    assert_eq!(reason(&client.ask(2, "read", json!({}))), "at-limit");
+    bench.go();
+    bench.wait_for("end a");
+    let mut id = 3;
+    while reason(&client.ask(id, "read", json!({"name": "b"}))) != "not refused" {
+        id += 1;
+    }
+    assert_eq!(bench.most_at_once(), 1);
+}
+
+#[test]
+fn a_result_that_comes_after_its_caller_was_told_is_kept() {
+    let bench = Bench::new();
+    bench.policy("[[tool]]\nmatch = \"write\"\nlock = []\ntimeout = \"200ms\"\nidempotency = { key = \"{key}\" }\n");
+    let mut client = bench.guard();
+    client.initialize();
+    let arguments = json!({"key": "k", "name": "a", "until": bench.text("go")});
+    assert_eq!(
+        reason(&client.ask(1, "write", arguments.clone())),
+        "timeout"
+    );
+    // To cancel now is too late, and must not make the server fall silent.
+    client.cancel(1);
+    bench.go();
+    bench.wait_for("end a");
+    let mut id = 2;
+    let answer = loop {
+        let answer = client.ask(id, "write", arguments.clone());
+        // Still running, as far as the record goes.
+        if !matches!(reason(&answer), "in-flight" | "timeout") {
+            break answer;
+        }
+        id += 1;
+    };
+    assert_eq!(text(&answer), "a");
+    assert_eq!(bench.count("begin a"), 1);
+    let told = bench
+        .lines()
+        .iter()
+        .any(|line| line.windows(9).any(|part| part == b"cancelled"));
+    assert!(!told);
 }
 
 #[test]

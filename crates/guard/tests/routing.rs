@@ -1,31 +1,18 @@
 //! A million answers, out of order, each to the one who asked.
 
+mod common;
+
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use toctou_guard::admit::Gatekeeper;
-use toctou_guard::metrics::Metrics;
-use toctou_guard::policy;
-use toctou_guard::session::{Link, Origin, Server, Session, Setup, Sink};
-use toctou_guard::wire::Limits;
-use toctou_sync::CloseGate;
+use common::inner;
+use toctou_guard::session::{Origin, Sink};
 
 const CLIENTS: usize = 50;
 /// Unoptimised, a tenth of a million is enough to wait for.
 const ROUNDS: usize = if cfg!(debug_assertions) { 20 } else { 200 };
 const AT_ONCE: usize = 100;
-
-/// Remembers what it is sent, to answer it later in another order.
-#[derive(Clone, Default)]
-struct Backlog(Arc<Mutex<Vec<Bytes>>>);
-
-impl Link for Backlog {
-    fn push(&self, message: Bytes) {
-        self.0.lock().expect("messages").push(message);
-    }
-    fn flush(&self) {}
-}
 
 /// Checks that every answer is its own.
 struct Client {
@@ -46,32 +33,8 @@ impl Sink for Client {
 }
 
 fn run(memory: Arc<dyn toctou_sync::Backend>) {
-    let (policy, _) =
-        policy::parse("[[tool]]\nmatch = \"*\"\nlock = \"{client}-{id}\"\n").expect("a policy");
-    let keeper = Arc::new(Gatekeeper {
-        policy,
-        backend: memory,
-        metrics: Arc::new(Metrics::default()),
-        gate: CloseGate::new(),
-    });
-    let nobody: Arc<dyn Sink> = Arc::new(Client {
-        number: usize::MAX,
-        right: AtomicU64::new(0),
-    });
-    let session = Session::new(Setup {
-        keeper,
-        server: Server {
-            name: "s".into(),
-            namespace: "s".into(),
-        },
-        limits: Limits::default(),
-        remap: true,
-        shared: true,
-        recorder: None,
-        main: nobody,
-    });
-    let server = Backlog::default();
-    session.server_up(Arc::new(server.clone()));
+    let policy = "[[tool]]\nmatch = \"*\"\nlock = \"{client}-{id}\"\n";
+    let (session, server) = inner::session(policy, memory);
     let clients: Vec<Arc<Client>> = (0..CLIENTS)
         .map(|number| {
             Arc::new(Client {
@@ -95,7 +58,7 @@ fn run(memory: Arc<dyn toctou_sync::Backend>) {
                 session.from_client(&message.into(), &origin);
             }
         }
-        let mut messages = std::mem::take(&mut *server.0.lock().expect("messages"));
+        let mut messages = server.take();
         assert_eq!(messages.len(), CLIENTS * AT_ONCE);
         for at in (1..messages.len()).rev() {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -13,6 +13,7 @@ mod hover;
 mod protocol;
 mod server;
 mod text;
+mod transport;
 mod uri;
 
 use std::collections::BTreeMap;

@@ -16,18 +16,20 @@ use crate::protocol::{
     Actions, At, Changed, Diagnostic, FilesChanged, FoldersChanged, Initialize, OfDocument, Opened,
     Position, Range,
 };
-use crate::{Engine, Failure, Overlay, Scan, ServeError, diagnostics, hover, text, uri};
+use crate::{Engine, Failure, Overlay, Scan, ServeError, diagnostics, hover, text, transport, uri};
 
 /// Scans at a time: each uses all cores.
 const SCANS: usize = 2;
 
 /// On standard input and output, until the editor says that it is enough.
 pub fn serve_stdio(engine: Arc<dyn Engine>) -> Result<(), ServeError> {
-    let (connection, threads) = Connection::stdio();
+    let (connection, writer) = transport::stdio();
     serve(&connection, engine)?;
     drop(connection);
-    threads.join()?;
-    Ok(())
+    match writer.join() {
+        Ok(written) => Ok(written?),
+        Err(_) => Err(ServeError::Gone),
+    }
 }
 
 pub fn serve(connection: &Connection, engine: Arc<dyn Engine>) -> Result<(), ServeError> {

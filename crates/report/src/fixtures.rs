@@ -95,6 +95,7 @@ pub(crate) fn view(report: &ScanReport) -> View<'_> {
         },
         verbose: false,
         guard: |finding| Some(format!("lock = {:?}", finding.resource.key)),
+        proofs: None,
     }
 }
 

@@ -14,6 +14,7 @@ mod json;
 mod junit;
 mod layout;
 mod markdown;
+mod proofs;
 mod sarif;
 mod snippet;
 mod style;
@@ -24,6 +25,7 @@ mod view;
 pub use html::{COLOURS as HTML_COLOURS, THEME as HTML_THEME, policy as html_policy};
 pub use json::scan_schema;
 pub use layout::{pad, width, wrap};
+pub use proofs::{Proofs, ProofsError};
 pub use style::Paint;
 pub use view::{Hidden, Stats, Terminal, View};
 
@@ -86,6 +88,15 @@ impl Format {
     pub fn render(&self, view: &View<'_>) -> String {
         (self.render)(view)
     }
+}
+
+/// An interleaving as columns, with no source around it.
+pub fn timeline(steps: &[toctou_core::interleaving::Step], terminal: Terminal) -> String {
+    let gutter = snippet::Gutter {
+        digits: 1,
+        terminal,
+    };
+    timeline::render(steps, "", gutter)
 }
 
 #[cfg(test)]

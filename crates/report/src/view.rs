@@ -4,6 +4,8 @@ use toctou_core::finding::{Finding, ScanReport};
 use toctou_core::rule::{Persona, RuleMeta, Severity};
 use toctou_core::source::SourceFile;
 
+use crate::proofs::Proofs;
+
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// Findings of the selected persona, rules and severity, sorted by place;
@@ -23,6 +25,8 @@ pub struct View<'a> {
     pub verbose: bool,
     /// The entry of the guard's policy that closes a finding, if one can.
     pub guard: fn(&Finding) -> Option<String>,
+    /// What `toctou prove` made of the findings.
+    pub proofs: Option<&'a Proofs>,
 }
 
 /// Findings that are there, and not in the report because nobody asked.

@@ -2,8 +2,10 @@
 
 use toctou_analysis::{Act, Analysis, Mode, ReachedWindow};
 use toctou_core::finding::{EntryKind, ResourceKind};
-use toctou_core::ir::Program;
+use toctou_core::frontend::Remedy;
+use toctou_core::ir::{FuncId, Program};
 use toctou_core::rule::{Confidence, Persona, Severity};
+use toctou_core::source::Span;
 
 /// A window with the program round it.
 pub struct Case<'a> {
@@ -23,6 +25,23 @@ pub struct Verdict {
     pub fix: String,
     /// What the last step of the story is: "B's change is lost".
     pub outcome: String,
+    /// A change that is safe to make.
+    pub mend: Option<Mend>,
+}
+
+/// What is to be changed in the file of a function.
+#[derive(Clone, Debug)]
+pub struct Mend {
+    pub title: &'static str,
+    pub func: FuncId,
+    pub how: How,
+}
+
+#[derive(Clone, Debug)]
+pub enum How {
+    /// The language knows how it is written.
+    Ask(Remedy),
+    Change(Vec<(Span, String)>),
 }
 
 impl Verdict {
@@ -38,6 +57,12 @@ impl Verdict {
     #[must_use]
     pub fn persona(mut self, persona: Persona) -> Self {
         self.persona = Some(persona);
+        self
+    }
+
+    #[must_use]
+    pub fn mend(mut self, mend: Option<Mend>) -> Self {
+        self.mend = mend;
         self
     }
 

@@ -4,11 +4,13 @@ use rustc_hash::FxHashMap;
 use toctou_analysis::{Analysis, Defect, Reach, Spot};
 use toctou_core::finding::{EntryKind, EntryPoint, Finding, Location, Resource, ResourceKind};
 use toctou_core::fingerprint::fingerprint;
+use toctou_core::frontend::Frontend;
 use toctou_core::ir::Program;
 use toctou_core::rule::{Confidence, Persona, RuleMeta, Scope};
 use toctou_core::source::{FileRole, Span};
 
 use crate::case::{Case, Verdict};
+use crate::edit::Mender;
 use crate::rules::{self, *};
 use crate::story;
 
@@ -39,7 +41,8 @@ const ORDER: &[(&RuleMeta, Judge)] = &[
 ];
 
 /// Findings of every persona, in no particular order but always the same.
-pub fn findings(program: &Program, analysis: &Analysis) -> Vec<Finding> {
+pub fn findings(program: &Program, analysis: &Analysis, frontend: &Frontend) -> Vec<Finding> {
+    let mender = Mender::new(program, frontend);
     let mut out: Vec<(Finding, String)> = Vec::new();
     for w in &analysis.windows {
         let case = Case {
@@ -49,14 +52,14 @@ pub fn findings(program: &Program, analysis: &Analysis) -> Vec<Finding> {
         };
         for (meta, judge) in ORDER {
             if let Some(verdict) = judge(&case) {
-                out.push(of_window(&case, meta, verdict));
+                out.push(of_window(&case, meta, verdict, &mender));
                 break;
             }
         }
     }
     for defect in &analysis.defects {
         if let Some((meta, verdict)) = rules::of_defect(program, defect) {
-            out.push(of_defect(program, defect, meta, verdict));
+            out.push(of_defect(program, defect, meta, verdict, &mender));
         }
     }
     let mut out = one_per_place(out);
@@ -190,7 +193,12 @@ pub(crate) fn display_function(program: &Program, func: toctou_core::ir::FuncId)
     program.qualified_name(func)
 }
 
-fn of_window(case: &Case<'_>, meta: &RuleMeta, verdict: Verdict) -> (Finding, String) {
+fn of_window(
+    case: &Case<'_>,
+    meta: &RuleMeta,
+    verdict: Verdict,
+    mender: &Mender<'_>,
+) -> (Finding, String) {
     let (program, w) = (case.program, case.w);
     let mut scopes = Vec::new();
     if w.in_process || w.accidental && !w.cross_process {
@@ -247,7 +255,7 @@ fn of_window(case: &Case<'_>, meta: &RuleMeta, verdict: Verdict) -> (Finding, St
         copies: Vec::new(),
         non_product: w.role != FileRole::Product,
         suppressed: None,
-        edit: None,
+        edit: mender.edit(verdict.mend),
     };
     (finding, kinds)
 }
@@ -257,6 +265,7 @@ fn of_defect(
     defect: &Defect,
     meta: &RuleMeta,
     verdict: Verdict,
+    mender: &Mender<'_>,
 ) -> (Finding, String) {
     let spot = defect.spot;
     let mut persona = verdict.persona.unwrap_or(meta.persona);
@@ -302,7 +311,7 @@ fn of_defect(
         copies: Vec::new(),
         non_product: defect.role != FileRole::Product,
         suppressed: None,
-        edit: None,
+        edit: mender.edit(verdict.mend),
     };
     (finding, format!("{:?}", defect.kind))
 }

@@ -240,8 +240,14 @@ mod tests {
     #[test]
     fn links_between_pages_to_files_and_to_source() {
         let (folder, built) = site(&[
-            ("README.md", "# x\n\n[a](docs/a.md#deep-down) [s](src/main.rs) [o](https://example.org)\n"),
-            ("docs/a.md", "# A\n\n## Deep down\n\n[home](../README.md) [up](#a) ![p](images/p.png)\n"),
+            (
+                "README.md",
+                "# x\n\n[a](docs/a.md#deep-down) [s](src/main.rs) [o](https://example.org)\n",
+            ),
+            (
+                "docs/a.md",
+                "# A\n\n## Deep down\n\n[home](../README.md) [up](#a) ![p](images/p.png)\n",
+            ),
             ("docs/images/p.png", "picture"),
             ("src/main.rs", ""),
         ]);
@@ -253,7 +259,10 @@ mod tests {
         assert!(home.contains("href=\"docs/a.html#deep-down\""), "{home}");
         assert!(home.contains("/blob/main/src/main.rs\""), "{home}");
         let page = read("docs/a.html");
-        assert!(page.contains("<a href=\"../index.html\">home</a>"), "{page}");
+        assert!(
+            page.contains("<a href=\"../index.html\">home</a>"),
+            "{page}"
+        );
         assert!(page.contains("<a href=\"#a\">up</a>"), "{page}");
         assert!(page.contains("src=\"../docs/images/p.png\""), "{page}");
         assert_eq!(read("docs/images/p.png"), "picture");
@@ -262,7 +271,10 @@ mod tests {
     #[test]
     fn broken_links_fail_and_are_all_named() {
         let (_folder, built) = site(&[
-            ("README.md", "# x\n\n[a](docs/gone.md) [b](docs/a.md#no) [c](../../etc/passwd)\n"),
+            (
+                "README.md",
+                "# x\n\n[a](docs/gone.md) [b](docs/a.md#no) [c](../../etc/passwd)\n",
+            ),
             ("docs/a.md", "# A\n"),
         ]);
         let Err(SiteError::Broken(faults)) = built else {

@@ -150,7 +150,10 @@ mod tests {
         );
         assert!(page.contains("<h1 id=\"a\">A</h1>"), "{page}");
         assert!(page.contains("<a href=\"b.html\">x</a>"), "{page}");
-        assert!(page.contains("<pre tabindex=\"0\"><code>a &lt; b"), "{page}");
+        assert!(
+            page.contains("<pre tabindex=\"0\"><code>a &lt; b"),
+            "{page}"
+        );
         assert!(!page.contains("made"), "{page}");
         assert_eq!(faults, ["gone.png is not there"]);
     }

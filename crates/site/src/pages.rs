@@ -9,7 +9,9 @@ const NOT_HERE: &[&str] = &["target", "node_modules", "venv", "crates", "fuzz"];
 /// The guides in the order in which one needs them; others follow by name.
 const GUIDES: &[&str] = &[
     "docs/scan.md",
+    "docs/sources.md",
     "docs/report.md",
+    "docs/serve.md",
     "docs/prove.md",
     "docs/guard.md",
     "docs/ci.md",
@@ -40,11 +42,7 @@ pub(crate) fn find(root: &Path) -> std::io::Result<BTreeMap<String, Page>> {
     Ok(pages)
 }
 
-fn walk(
-    folder: &Path,
-    prefix: &str,
-    pages: &mut BTreeMap<String, Page>,
-) -> std::io::Result<()> {
+fn walk(folder: &Path, prefix: &str, pages: &mut BTreeMap<String, Page>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else {

@@ -1,6 +1,8 @@
 //! The command line: what can be typed. What it means is in [`crate::commands`].
 
 mod guard;
+mod prove;
+mod serve;
 mod source;
 
 use std::path::PathBuf;
@@ -16,6 +18,10 @@ use guard::GUARD_EXAMPLES;
 pub(crate) use guard::{
     GuardAction, GuardArgs, GuardCheckArgs, GuardInitArgs, GuardRunArgs, LogLevel, TargetArgs,
 };
+use prove::PROVE_EXAMPLES;
+pub(crate) use prove::{IsolateChoice, ProcessChoice, ProveArgs, StrategyChoice};
+use serve::SERVE_EXAMPLES;
+pub(crate) use serve::ServeArgs;
 pub(crate) use source::{ReachChoice, SourceArgs};
 
 const STYLES: Styles = Styles::styled()
@@ -79,6 +85,9 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Keep a list of known findings, so that only new ones count
     Baseline(BaselineArgs),
+    /// Run a server and drive its calls into each other, to show that a race is real
+    #[command(after_long_help = PROVE_EXAMPLES)]
+    Prove(Box<ProveArgs>),
     /// Stand in front of a server and close its windows while it runs
     #[command(after_long_help = GUARD_EXAMPLES)]
     Guard(Box<GuardArgs>),
@@ -86,6 +95,9 @@ pub(crate) enum Command {
     Lsp,
     /// Let an agent check the server it is writing: an MCP server on standard input and output
     Mcp(McpArgs),
+    /// Serve a web page that scans repositories and archives
+    #[command(after_long_help = SERVE_EXAMPLES)]
+    Serve(Box<ServeArgs>),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// For toctou's own development
@@ -106,6 +118,7 @@ Examples:
   toctou scan --output html=report.html          one page with timelines to step through
   toctou scan --fail-on high                     fail a build on high and critical only
   toctou scan --since origin/main                only what this branch brings
+  toctou scan --diff | git apply                 look at safe changes, or take them
 
 Exit codes: 0 nothing found, 1 findings, 2 toctou or its usage failed, 3 nothing to analyse.";
 
@@ -144,6 +157,9 @@ pub(crate) struct ScanArgs {
     /// Add a Markdown report to the job's summary page, in GitHub Actions
     #[arg(long, help_heading = "Output")]
     pub(crate) job_summary: bool,
+    /// What `toctou prove --output json` found: the html report shows the real runs
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) proofs: Option<PathBuf>,
 
     /// Draw every timeline and name everything that was skipped
     #[arg(long, short, help_heading = "Output")]
@@ -156,6 +172,23 @@ pub(crate) struct ScanArgs {
     /// Show counts, and the calls that no library model knows
     #[arg(long, help_heading = "Output")]
     pub(crate) stats: bool,
+
+    /// Show changes that close findings, as a unified diff; change nothing
+    ///
+    /// Only where it is safe: a file that was looked for is created with a flag
+    /// that makes it fail if there is one, a lock is released on every way out,
+    /// a test is repeated in the statement that writes. Each is checked by
+    /// scanning what it leaves.
+    #[arg(long, conflicts_with = "fix", help_heading = "Changes")]
+    pub(crate) diff: bool,
+
+    /// Make these changes, then report what is left
+    #[arg(long, help_heading = "Changes")]
+    pub(crate) fix: bool,
+
+    /// Change files that Git could not bring back
+    #[arg(long, requires = "fix", help_heading = "Changes")]
+    pub(crate) allow_dirty: bool,
 
     /// Exit with 1 only for findings of this severity or worse
     #[arg(long, value_name = "SEVERITY", value_parser = severity(), help_heading = "Result")]

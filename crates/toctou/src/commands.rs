@@ -8,8 +8,10 @@ pub(crate) mod guard;
 pub(crate) mod init;
 pub(crate) mod lsp;
 pub(crate) mod mcp;
+pub(crate) mod prove;
 pub(crate) mod rules;
 pub(crate) mod scan;
+pub(crate) mod serve;
 
 use crate::cli::{Cli, Command};
 use crate::errors::Error;
@@ -27,6 +29,8 @@ pub(crate) fn run(cli: Cli) -> Result<u8, Error> {
         Command::Guard(args) => guard::run(&args),
         Command::Lsp => lsp::run().map(|()| 0),
         Command::Mcp(args) => mcp::run(&args).map(|()| 0),
+        Command::Serve(args) => serve::run(&args).map(|()| 0),
+        Command::Prove(args) => prove::run(&args),
         Command::Completions(args) => completions::run(&args).map(|()| 0),
         Command::Dev(args) => dev::run(&args).map(|()| 0),
     }

@@ -1,7 +1,7 @@
 //! Every way to fail: a title, what happened, what to do, and the exit code.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 use toctou_report::{Paint, clean};
@@ -65,6 +65,8 @@ pub(crate) enum Error {
     Exists { path: PathBuf },
     #[error("the guard cannot work")]
     Guard(toctou_guard::run::GuardError),
+    #[error("the service cannot work")]
+    Serve(toctou_serve::ServeError),
     #[error("which server?")]
     WhichServer {
         wanted: Option<String>,
@@ -76,6 +78,12 @@ pub(crate) enum Error {
     Servers { path: PathBuf, message: String },
     #[error("no policy can be made")]
     NotAScan { path: PathBuf, message: String },
+    #[error("nothing can be proved")]
+    Prove(toctou_prove::ProveError),
+    #[error("the plan is not valid")]
+    Plan { path: PathBuf, message: String },
+    #[error("the proofs are not valid")]
+    Proofs { path: PathBuf, message: String },
     #[error("cannot start {count} threads")]
     Threads { count: usize, message: String },
     #[error("generated files are not current")]
@@ -88,6 +96,12 @@ pub(crate) enum Error {
         message: String,
         hint: Option<&'static str>,
     },
+    #[error("changes could not be undone")]
+    Dirty { files: Vec<String> },
+    #[error("a file was changed while it was scanned")]
+    ChangedMeanwhile { path: PathBuf },
+    #[error("a diff and a report go to one place")]
+    DiffClash { format: &'static str },
     #[error("the editor and toctou do not understand each other")]
     Editor { message: String },
     #[error("there is no job summary to write to")]
@@ -103,6 +117,7 @@ impl Error {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::NothingToAnalyse { .. } => NOTHING,
+            Self::Prove(error) if error.is_nothing() => NOTHING,
             _ => FAILED,
         }
     }
@@ -115,7 +130,7 @@ impl Error {
             }
             Self::Source { text, error } => {
                 let mut lines = vec![error.to_string()];
-                if !text.contains(':') {
+                if !text.contains(':') && !Path::new(text).exists() {
                     lines.push(format!(
                         "there is no `{text}` here, so it was taken for a repository on GitHub"
                     ));
@@ -155,18 +170,30 @@ impl Error {
                 )]
             }
             Self::Guard(error) => causes(error),
+            Self::Serve(error) => causes(error),
             Self::WhichServer {
                 wanted: Some(name), ..
             } => vec![format!("there is no server `{name}`")],
             Self::WhichServer { count: 0, .. } => vec!["no server is named".to_owned()],
             Self::WhichServer { count, .. } => vec![format!("{count} servers are named")],
             Self::Access { message } => vec![message.clone()],
-            Self::Servers { path, message } | Self::NotAScan { path, message } => {
+            Self::Servers { path, message }
+            | Self::NotAScan { path, message }
+            | Self::Proofs { path, message } => {
                 vec![format!("{}: {message}", path.display())]
             }
+            Self::Prove(error) => error.lines(),
+            Self::Plan { path, message } => vec![format!("{}: {message}", path.display())],
             Self::Threads { message, .. } | Self::Editor { message } => vec![message.clone()],
             Self::Stale { files } => files.clone(),
             Self::Stopped => Vec::new(),
+            Self::Dirty { files } => first_few(files),
+            Self::ChangedMeanwhile { path } => vec![path.display().to_string()],
+            Self::DiffClash { format } => {
+                vec![format!(
+                    "the diff and `{format}` would both be written to standard output"
+                )]
+            }
             Self::Since { message, .. } => message.lines().map(str::to_owned).collect(),
             Self::NoJobSummary => vec!["GITHUB_STEP_SUMMARY is not set".to_owned()],
             Self::Internal { doing, message } => vec![format!("while {doing}: {message}")],
@@ -198,6 +225,7 @@ impl Error {
             }
             Self::Exists { .. } => Some("`--force` replaces it".to_owned()),
             Self::Guard(error) => error.hint().map(str::to_owned),
+            Self::Serve(error) => error.hint().map(str::to_owned),
             Self::WhichServer { .. } => Some(
                 "give its command (`toctou guard -- node server.js`), or choose one: `--servers mcp.json --server NAME`"
                     .to_owned(),
@@ -213,9 +241,23 @@ impl Error {
             Self::NotAScan { .. } => {
                 Some("`toctou scan --output json=scan.json` writes what is needed".to_owned())
             }
+            Self::Prove(error) => error.hint().map(str::to_owned),
+            Self::Plan { .. } => Some("the formats are described in docs/prove.md".to_owned()),
+            Self::Proofs { .. } => Some(
+                "`toctou prove --from scan.json --output json=proofs.json -- COMMAND` writes them"
+                    .to_owned(),
+            ),
             Self::Threads { .. } => Some("try a smaller `--threads`".to_owned()),
             Self::Stale { .. } => Some("run `cargo run -p toctou -- dev generate`".to_owned()),
             Self::Stopped => None,
+            Self::Dirty { .. } => Some(
+                "commit first, so that Git can bring the old text back, or give `--allow-dirty`; `--diff` only shows the changes"
+                    .to_owned(),
+            ),
+            Self::ChangedMeanwhile { .. } => Some("run it again".to_owned()),
+            Self::DiffClash { format } => {
+                Some(format!("send the report to a file: `--output {format}=FILE`"))
+            }
             Self::Editor { .. } => Some("an editor starts this: docs/editor.md says how".to_owned()),
             Self::Since { hint, .. } => hint.map(str::to_owned),
             Self::NoJobSummary => Some(

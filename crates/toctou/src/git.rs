@@ -233,3 +233,28 @@ fn run(git: &mut Command) -> Result<String, Fault> {
     }
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
+
+/// Files with changes that Git could not bring back; all of them where there is no Git.
+pub(crate) fn dirty(folder: &Path, paths: &[PathBuf]) -> Result<Vec<String>, Error> {
+    let mut git = command(folder);
+    git.args([
+        "status",
+        "--porcelain",
+        "-z",
+        "--ignored",
+        "--untracked-files=all",
+        "--",
+    ]);
+    let Ok(listing) = run(git.args(paths)) else {
+        return Ok(paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect());
+    };
+    // `XY path`, each ended by a NUL.
+    Ok(listing
+        .split('\0')
+        .filter_map(|entry| entry.get(3..))
+        .map(str::to_owned)
+        .collect())
+}

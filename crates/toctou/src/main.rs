@@ -10,6 +10,7 @@ mod confine;
 mod discover;
 mod errors;
 mod fetch;
+mod fix;
 mod git;
 mod languages;
 mod output;

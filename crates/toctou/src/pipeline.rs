@@ -34,7 +34,7 @@ use lower::{Outcome, keep, lower};
 use panics::{caught, guarded, quietly};
 
 /// Deeply nested source must not overflow; only touched pages cost memory.
-const STACK: usize = 256 << 20;
+pub(crate) const STACK: usize = 256 << 20;
 
 pub(crate) struct Request<'a> {
     pub(crate) root: &'a Root,
@@ -204,7 +204,7 @@ fn scan(request: &Request<'_>, models: &[Models], found: Discovery) -> Result<Sc
                     return Err(Error::Stopped);
                 }
                 guarded("analysing the program", || {
-                    analyse(files, modules, &schemas, models)
+                    analyse(files, modules, &schemas, models, frontend)
                 })
             })
             .collect();
@@ -269,11 +269,12 @@ fn analyse(
     modules: Vec<Module>,
     schemas: &[String],
     models: &Models,
+    frontend: &Frontend,
 ) -> Analysed {
     let mut program = Program::link(files, modules);
     program.schemas = schemas.to_vec();
     let analysis = toctou_analysis::analyze(&program, models);
-    let findings = toctou_rules::findings(&program, &analysis);
+    let findings = toctou_rules::findings(&program, &analysis, frontend);
     Analysed {
         findings,
         entry_points: analysis.entry_point_count(),

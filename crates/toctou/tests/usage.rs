@@ -28,6 +28,7 @@ fn help() {
       lsp          Show findings in an editor: a language server on standard input and output
       mcp          Let an agent check the server it is writing: an MCP server on standard input
                    and output
+      serve        Serve a web page that scans repositories and archives
       completions  Print a completion script for a shell
 
     Options:
@@ -99,6 +100,11 @@ fn short_help_of_scan() {
       -v, --verbose                 Draw every timeline and name everything that was skipped
       -q, --quiet                   Write the report and nothing else
           --stats                   Show counts, and the calls that no library model knows
+
+    Changes:
+          --diff         Show changes that close findings, as a unified diff; change nothing
+          --fix          Make these changes, then report what is left
+          --allow-dirty  Change files that Git could not bring back
 
     Sources:
           --max-fetch <MB>           Fetch no more than this, packed or unpacked, in megabytes

@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use toctou_sync::{
-    Begin, Call, Decision, InFlight, Limit, LockGuard, LockRequest, Permit, Quota, Ticket,
-};
+use toctou_sync::{Begin, Call, Decision, InFlight, Limit, LockGuard, LockRequest, Permit, Ticket};
 
 use super::{Gatekeeper, Plan};
 use crate::log::log;
@@ -24,8 +22,7 @@ impl Gatekeeper {
             return Ok(());
         };
         let key = self.counted(plan, "rate", rate.by);
-        let quota = Quota::per(rate.calls, rate.per).burst(rate.burst);
-        match self.backend.take(&key, quota, 1).await {
+        match self.backend.take(&key, rate.quota(), 1).await {
             Ok(Decision::Allowed { .. }) => Ok(()),
             Ok(Decision::Denied { retry_after }) => {
                 Err(self.refuse(&plan.tool, &[], Reason::Rate { retry_after }))
@@ -66,14 +63,11 @@ impl Gatekeeper {
         let (Some((key, arguments)), Some(idempotency)) = (&plan.record, &entry.idempotency) else {
             return Ok(Record::None);
         };
-        let scoped = format!(
-            "{}\n{}\n{}\n{key}",
-            plan.tool.namespace, plan.caller.principal, plan.tool.name
-        );
+        let scoped = self.scoped(plan, key);
         let call = Call::new(&scoped, arguments)
             .keep(idempotency.keep)
             .in_flight(InFlight::Wait(wait));
-        let refuse = |reason| Err(self.refuse(&plan.tool, &[key.clone()], reason));
+        let refuse = |reason| Err(self.refuse(&plan.tool, std::slice::from_ref(key), reason));
         match self.backend.begin(call).await {
             Ok(Begin::First(ticket)) => Ok(Record::First(ticket)),
             Ok(Begin::Replay(result)) => Ok(Record::Replay(result)),
@@ -142,7 +136,15 @@ impl Gatekeeper {
         Err(self.refuse(&plan.tool, &plan.keys, Reason::BackendLost))
     }
 
-    fn counted(&self, plan: &Plan, kind: &str, by: By) -> String {
+    /// The key of a record: a caller's own, for one tool.
+    pub(super) fn scoped(&self, plan: &Plan, key: &str) -> String {
+        format!(
+            "{}\n{}\n{}\n{key}",
+            plan.tool.namespace, plan.caller.principal, plan.tool.name
+        )
+    }
+
+    pub(super) fn counted(&self, plan: &Plan, kind: &str, by: By) -> String {
         let tool = &plan.tool;
         let who = match by {
             By::Everybody => "",

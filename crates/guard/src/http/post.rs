@@ -58,7 +58,7 @@ impl Service {
             Parsed::One(message) => Some(message),
             Parsed::Batch(_) => None,
         };
-        match first.map(|message| revision(message, &headers)) {
+        match first.map(|message| revision(message, &headers, &endpoint.shared)) {
             Some(Err(response)) => *response,
             Some(Ok(Some(_))) => {
                 let origin = subject;
@@ -281,7 +281,11 @@ impl Drop for Leaving {
 }
 
 /// The revision, if it is one without sessions; then headers and body must agree.
-fn revision(message: &Message<'_>, headers: &HeaderMap) -> Result<Option<String>, Rejected> {
+fn revision(
+    message: &Message<'_>,
+    headers: &HeaderMap,
+    session: &Session,
+) -> Result<Option<String>, Rejected> {
     let params = message.params().map_err(|fault| Box::new(bad(&fault)))?;
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let said = header("mcp-protocol-version");
@@ -313,21 +317,26 @@ fn revision(message: &Message<'_>, headers: &HeaderMap) -> Result<Option<String>
         &*message.method,
         "tools/call" | "resources/read" | "prompts/get"
     ) {
-        let body = params.name.or(params.uri);
-        let named = header("mcp-name").map(decoded);
-        if named.is_none() || named.as_deref() != body.as_deref() {
+        let body = params.name.as_deref().or(params.uri.as_deref());
+        let named = header("mcp-name").and_then(wire::from_header);
+        if named.is_none() || named.as_deref() != body {
             return mismatch("Mcp-Name is not the name or uri".to_owned());
         }
     }
+    if let ("tools/call", Some(name)) = (&*message.method, &params.name) {
+        let mirrored = session.mirrored(name);
+        if !mirrored.is_empty() {
+            let arguments = params.arguments.map_or("null", wire::Raw::get);
+            let arguments = serde_json::from_str(arguments).unwrap_or_default();
+            if let Some(wrong) = mirrored
+                .iter()
+                .find(|one| !one.agrees(header(&one.header), &arguments))
+            {
+                return mismatch(format!("{} is not the argument", wrong.header));
+            }
+        }
+    }
     Ok(meta)
-}
-
-fn decoded(value: &str) -> String {
-    value
-        .strip_prefix("=?base64?")
-        .and_then(|rest| rest.strip_suffix("?="))
-        .and_then(|text| String::from_utf8(wire::from_base64(text)?).ok())
-        .unwrap_or_else(|| value.to_owned())
 }
 
 /// Without sessions, the status tells some errors apart.

@@ -176,7 +176,13 @@ impl Service {
         }
         // Revisions without sessions have no such stream.
         if !headers.contains_key(SESSION) {
-            return answer::empty(StatusCode::METHOD_NOT_ALLOWED);
+            let text = "no stream without a session: POST `initialize` first (Streamable HTTP; the HTTP+SSE transport of 2024-11-05 is not served)";
+            return answer::error(
+                StatusCode::METHOD_NOT_ALLOWED,
+                None,
+                Code::InvalidRequest,
+                text,
+            );
         }
         let session = match self.named(endpoint, headers, subject) {
             Ok(session) => session,

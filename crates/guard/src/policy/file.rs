@@ -183,6 +183,9 @@ pub struct ServerFile {
     pub args: Vec<String>,
     pub env: BTreeMap<String, String>,
     pub cwd: Option<std::path::PathBuf>,
+    /// As clients have it. `sse`, the transport of 2024-11-05, is refused.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
     /// Address of a server that speaks Streamable HTTP.
     pub url: Option<String>,
     /// Headers to send to it.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{Guard, GuardError, Signals};
 use crate::awake::AWAKE;
-use crate::io::{Inlet, Outlet};
+use crate::io::{Inlet, Outlet, TOGETHER};
 use crate::log::log;
 use crate::servers::Upstream;
 use crate::session::{Origin, Session, Sink};
@@ -78,6 +78,9 @@ async fn read(session: &Arc<Session>, inlet: &mut Inlet, server: &Supervised, or
         let mut messages = 0;
         while let Some(line) = inlet.buffered() {
             messages += 1;
+            if messages % TOGETHER == 0 {
+                session.flush();
+            }
             match line {
                 Ok(frame) => session.from_client(&frame, origin),
                 Err(error) => session.bad_message(&Fault::TooLarge(error.limit), &origin.sink),

@@ -103,6 +103,25 @@ impl Session {
         let tool = state
             .catalog
             .tool(&self.setup.keeper, &self.setup.server, name);
+        flight.tool = Some(Arc::clone(&tool));
+        // Nothing to wait for, and nothing that could go wrong on the way.
+        if tool.is_free()
+            && !self.keeper().policy.observe
+            && let Ok(pass) = self.keeper().admit_free(&tool)
+        {
+            flight.stage = Stage::Running(Some(pass));
+            let timed = tool.timeout.map(|timeout| (key.clone(), timeout));
+            state.flights.insert(key, original, flight);
+            drop(state);
+            self.push(&link, outgoing);
+            if let Some((key, timeout)) = timed {
+                self.start_timer(key, timeout, &tool);
+            }
+            if ask {
+                self.ask_tools(None);
+            }
+            return;
+        }
         let caller = match &origin.subject {
             // Known by a token: whatever it calls itself, and over whichever connection.
             Some(subject) => Caller {
@@ -111,7 +130,6 @@ impl Session {
             },
             None => state.caller.clone(),
         };
-        flight.tool = Some(Arc::clone(&tool));
         flight.stage = Stage::Waiting(None);
         state.flights.insert(key.clone(), original, flight);
         drop(state);
@@ -142,9 +160,6 @@ impl Session {
             self.state().flights.advance(&key, Stage::Running(None));
             self.push(link, outgoing);
             return self.observe(key, plan);
-        }
-        if plan.is_free() {
-            return self.admitted(&key, self.keeper().admit_free(plan), outgoing);
         }
         let keeper = Arc::clone(self.keeper());
         let mut admission: Admission = Box::pin(async move { keeper.admit(plan).await });
@@ -177,15 +192,28 @@ impl Session {
 
     fn observe(self: &Arc<Self>, key: Id, plan: Plan) {
         let session = Arc::clone(self);
+        let serial = self
+            .state()
+            .flights
+            .get(&key)
+            .map_or(0, |flight| flight.serial);
         tokio::spawn(async move {
-            let pass = session.keeper().observe(plan).await;
-            let mut state = session.state();
-            if let Some(Flight {
-                stage: Stage::Running(held @ None),
-                ..
-            }) = state.flights.get_mut(&key)
+            let Some(mut pass) = session.keeper().observe(plan).await else {
+                return;
+            };
             {
-                *held = pass;
+                let mut state = session.state();
+                if let Some(flight) = state.flights.get_mut(&key)
+                    && flight.serial == serial
+                    && let Stage::Running(held @ None) = &mut flight.stage
+                {
+                    *held = Some(pass);
+                    return;
+                }
+            }
+            // It was answered meanwhile.
+            if let Some(ticket) = pass.ticket.take() {
+                session.keeper().forget(ticket).await;
             }
         });
     }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::admit::{Gatekeeper, Tool};
 use crate::session::Server;
+use crate::wire::{Mirrored, mirrored};
 
 /// Names beyond these come from a client that makes them up.
 const MOST_TOOLS: usize = 10_000;
@@ -18,6 +19,9 @@ pub(super) struct Catalog {
     /// Pages that have come so far, of a list that is being read.
     pages: FxHashMap<Box<str>, bool>,
     tools: FxHashMap<Box<str>, Arc<Tool>>,
+    /// Arguments that stand in headers, of the few tools that have such.
+    mirrored: FxHashMap<Box<str>, Arc<[Mirrored]>>,
+    mirrored_pages: FxHashMap<Box<str>, Arc<[Mirrored]>>,
 }
 
 #[derive(Deserialize)]
@@ -32,6 +36,8 @@ struct Page {
 struct Listed {
     name: String,
     annotations: Option<Annotations>,
+    #[serde(rename = "inputSchema", default)]
+    schema: serde_json::Value,
 }
 
 #[derive(Deserialize)]
@@ -50,7 +56,12 @@ impl Catalog {
                 .annotations
                 .and_then(|annotations| annotations.read_only)
                 .is_some_and(|value| value == serde_json::Value::Bool(true));
+            let marked = mirrored(&tool.schema);
             if self.pages.len() < MOST_TOOLS {
+                if !marked.is_empty() {
+                    let name = tool.name.as_str().into();
+                    self.mirrored_pages.insert(name, marked.into());
+                }
                 self.pages.insert(tool.name.into(), read_only);
             }
         }
@@ -58,8 +69,13 @@ impl Catalog {
             return page.next_cursor;
         }
         self.read_only = std::mem::take(&mut self.pages);
+        self.mirrored = std::mem::take(&mut self.mirrored_pages);
         self.tools.clear();
         None
+    }
+
+    pub(super) fn mirrored(&self, tool: &str) -> Arc<[Mirrored]> {
+        self.mirrored.get(tool).cloned().unwrap_or_default()
     }
 
     pub(super) fn tool(&mut self, keeper: &Gatekeeper, server: &Server, name: &str) -> Arc<Tool> {

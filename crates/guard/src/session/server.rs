@@ -177,8 +177,13 @@ impl Session {
         self: &Arc<Self>,
         message: &Message<'_>,
         mut pass: Box<Pass>,
-        answer: Option<(Arc<dyn super::Sink>, Bytes)>,
+        mut answer: Option<(Arc<dyn super::Sink>, Bytes)>,
     ) {
+        if pass.observed
+            && let Some((sink, answer)) = answer.take()
+        {
+            self.deliver(&sink, answer, true);
+        }
         let Some(ticket) = pass.ticket.take() else {
             self.hold_for_task(pass, message.result);
             if let Some((sink, answer)) = answer {

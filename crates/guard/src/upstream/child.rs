@@ -19,7 +19,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
 use crate::awake::AWAKE;
-use crate::io::{Inlet, Outlet};
+use crate::io::{Inlet, Outlet, TOGETHER};
 use crate::log::log;
 use crate::session::{Link, Session};
 use crate::upstream::Supervised;
@@ -237,6 +237,9 @@ async fn read(session: &Arc<Session>, inlet: &mut Inlet, client: Option<&Arc<Out
         let mut messages = 0;
         while let Some(line) = inlet.buffered() {
             messages += 1;
+            if messages % TOGETHER == 0 {
+                session.flush();
+            }
             match line {
                 Ok(frame) => session.from_server(&frame),
                 Err(error) => {

@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, watch};
 use super::Supervised;
 use crate::log::log;
 use crate::session::{Link, Session};
-use crate::wire::{self, Code, Events, Id, Kind, Limits, Message, Parsed};
+use crate::wire::{self, Code, Events, Id, Kind, Message, Parsed};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -42,6 +42,7 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(10);
 pub struct HttpSpec {
     uri: Uri,
     headers: Vec<(HeaderName, HeaderValue)>,
+    tls: rustls::ClientConfig,
 }
 
 impl HttpSpec {
@@ -65,7 +66,11 @@ impl HttpSpec {
                 Ok((name, value))
             })
             .collect::<Result<_, String>>()?;
-        Ok(Self { uri, headers })
+        Ok(Self {
+            uri,
+            headers,
+            tls: trust()?,
+        })
     }
 
     pub fn url(&self) -> String {
@@ -79,7 +84,7 @@ impl HttpSpec {
     /// Puts the server at a session's service.
     pub fn connect(self, session: &Arc<Session>) -> Supervised {
         let connector = HttpsConnectorBuilder::new()
-            .with_webpki_roots()
+            .with_tls_config(self.tls.clone())
             .https_or_http()
             .enable_http1()
             .build();
@@ -96,6 +101,26 @@ impl HttpSpec {
         let task = tokio::spawn(remote.run(messages, stopped));
         Supervised { stop, task, outlet }
     }
+}
+
+/// Whose certificates are trusted: the well-known authorities, and those in the
+/// file that `SSL_CERT_FILE` names, as other programs have it.
+fn trust() -> Result<rustls::ClientConfig, String> {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject as _;
+    let mut roots = rustls::RootCertStore::empty();
+    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    if let Some(path) = std::env::var_os("SSL_CERT_FILE") {
+        let found = CertificateDer::pem_file_iter(&path)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|error| format!("SSL_CERT_FILE, {}: {error}", path.display()))?;
+        roots.add_parsable_certificates(found);
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 struct HttpLink(mpsc::UnboundedSender<Bytes>);
@@ -129,11 +154,13 @@ struct Envelope {
     method: String,
     name: Option<String>,
     version: Option<String>,
+    /// Arguments that stand in headers too.
+    mirrored: Vec<(String, String)>,
 }
 
 impl Envelope {
-    fn read(bytes: &[u8], limits: &Limits) -> Option<Self> {
-        let Ok(Parsed::One(message)) = wire::parse(bytes, limits) else {
+    fn read(bytes: &[u8], session: &Session) -> Option<Self> {
+        let Ok(Parsed::One(message)) = wire::parse(bytes, session.limits()) else {
             return None;
         };
         let params = message.params().ok()?;
@@ -145,7 +172,22 @@ impl Envelope {
             (Kind::Request, Some(id), Some(raw)) => Some((id, raw.get().to_owned())),
             _ => None,
         };
+        let mirrored = match (&*message.method, &params.name) {
+            ("tools/call", Some(name)) => session.mirrored(name),
+            _ => Arc::default(),
+        };
+        let mirrored = if mirrored.is_empty() {
+            Vec::new()
+        } else {
+            let arguments = params.arguments.map_or("null", wire::Raw::get);
+            let arguments = serde_json::from_str(arguments).unwrap_or_default();
+            mirrored
+                .iter()
+                .filter_map(|one| Some((one.header.clone(), one.value(&arguments)?)))
+                .collect()
+        };
         Some(Self {
+            mirrored,
             id,
             method: message.method.into_owned(),
             name: params.name.or(params.uri).map(std::borrow::Cow::into_owned),
@@ -171,7 +213,7 @@ impl Remote {
                 _ = stopped.wait_for(|stopped| *stopped) => None,
             };
             let Some(message) = message else { break };
-            let Some(envelope) = Envelope::read(&message, self.session.limits()) else {
+            let Some(envelope) = Envelope::read(&message, &self.session) else {
                 continue;
             };
             let remote = Arc::clone(&self);
@@ -235,7 +277,10 @@ impl Remote {
                 .header(VERSION, version)
                 .header(METHOD, &envelope.method);
             if let Some(name) = &envelope.name {
-                request = request.header(NAME, header_value(name));
+                request = request.header(NAME, wire::header_value(name));
+            }
+            for (name, value) in &envelope.mirrored {
+                request = request.header(name, value);
             }
         }
         let request = request
@@ -278,6 +323,10 @@ impl Remote {
             Ok(_) if status == StatusCode::NOT_FOUND => {
                 self.no_answer(raw_id, "the server has ended the session; connect again");
             }
+            Ok(_) if status == StatusCode::METHOD_NOT_ALLOWED => self.no_answer(
+                raw_id,
+                "the server takes no POST at this address: it may speak HTTP+SSE, the transport of 2024-11-05, which the guard does not",
+            ),
             Ok(_) => self.no_answer(raw_id, &format!("the server said {status}")),
             Err(because) => self.no_answer(raw_id, &because),
         }
@@ -415,17 +464,5 @@ impl Remote {
         let answer = wire::error(Some(raw_id), Code::Unavailable, &text);
         self.session.from_server(&answer.into());
         self.session.flush();
-    }
-}
-
-/// A name as a header: text that is not plain ASCII goes as Base64.
-fn header_value(name: &str) -> String {
-    let plain = name.bytes().all(|byte| (0x20..0x7f).contains(&byte))
-        && name.trim() == name
-        && !(name.starts_with("=?base64?") && name.ends_with("?="));
-    if plain {
-        name.to_owned()
-    } else {
-        format!("=?base64?{}?=", wire::base64(name.as_bytes()))
     }
 }

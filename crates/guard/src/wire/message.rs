@@ -164,7 +164,7 @@ impl<'a> Envelope<'a> {
             "params" => ("params", &mut self.params),
             "result" => ("result", &mut self.result),
             "error" => ("error", &mut self.error),
-            _ => return scanner.value().map(|_| ()),
+            _ => return scanner.skip(),
         };
         // What is within is taken on the way.
         let value = if name == "params" && scanner.next() == Some(b'{') {

@@ -103,6 +103,26 @@ fn zeros(word: u64) -> u64 {
     word.wrapping_sub(LOW) & !word & HIGH
 }
 
+/// From `at` to the next quote, backslash or control character.
+#[inline]
+fn plain_text(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let word = u64::from_le_bytes(*chunk);
+        let quote = zeros(word ^ (LOW * b'"' as u64));
+        let backslash = zeros(word ^ (LOW * b'\\' as u64));
+        let control = word.wrapping_sub(LOW * 0x20) & !word & HIGH;
+        let found = quote | backslash | control;
+        if found != 0 {
+            return at + (found.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while matches!(bytes.get(at), Some(byte) if *byte >= 0x20 && *byte != b'"' && *byte != b'\\') {
+        at += 1;
+    }
+    at
+}
+
 impl<'a> Scanner<'a> {
     pub(super) fn new(text: &'a str, deepest: usize) -> Self {
         Self {
@@ -135,10 +155,10 @@ impl<'a> Scanner<'a> {
         let mut values = [None; N];
         let mut twice = None;
         self.object(|scanner, key| {
-            let value = scanner.value()?;
-            if let Some(at) = names.iter().position(|name| *name == key)
-                && values[at].replace(value).is_some()
-            {
+            let Some(at) = names.iter().position(|name| *name == key) else {
+                return scanner.skip();
+            };
+            if values[at].replace(scanner.value()?).is_some() {
                 twice = Some(names[at]);
             }
             Ok(())
@@ -153,6 +173,14 @@ impl<'a> Scanner<'a> {
     /// The next byte that is no white space; it is not taken.
     #[inline]
     pub(super) fn next(&mut self) -> Option<u8> {
+        match self.byte() {
+            Some(byte) if byte > b' ' => Some(byte),
+            _ => self.after_space(),
+        }
+    }
+
+    #[cold]
+    fn after_space(&mut self) -> Option<u8> {
         loop {
             match self.byte() {
                 Some(b' ' | b'\t' | b'\n' | b'\r') => self.at += 1,
@@ -176,23 +204,26 @@ impl<'a> Scanner<'a> {
     }
 
     /// Goes through an object; `each` steps over the value of the key.
+    #[inline]
     pub(super) fn object(
         &mut self,
         mut each: impl FnMut(&mut Self, &str) -> Result<(), Bad>,
     ) -> Result<(), Bad> {
-        self.members(|scanner, quoted, plain| {
+        self.members(|scanner, begin, end, plain| {
+            let text = scanner.text;
             if plain {
-                return each(scanner, &quoted[1..quoted.len() - 1]);
+                return each(scanner, &text[begin + 1..end - 1]);
             }
-            let key = serde_json::from_str::<String>(quoted).map_err(|_| Bad::Key)?;
+            let key = serde_json::from_str::<String>(&text[begin..end]).map_err(|_| Bad::Key)?;
             each(scanner, &key)
         })
     }
 
-    /// The same, with keys as they are written.
+    /// The same, with the places of keys as they are written, and whether that is without escapes.
+    #[inline]
     fn members(
         &mut self,
-        mut each: impl FnMut(&mut Self, &'a str, bool) -> Result<(), Bad>,
+        mut each: impl FnMut(&mut Self, usize, usize, bool) -> Result<(), Bad>,
     ) -> Result<(), Bad> {
         if self.next() != Some(b'{') {
             return Err(Bad::Object);
@@ -208,12 +239,12 @@ impl<'a> Scanner<'a> {
             }
             let begin = self.at;
             let plain = self.string()?;
-            let quoted = &self.text[begin..self.at];
+            let end = self.at;
             if self.next() != Some(b':') {
                 return Err(Bad::Colon);
             }
             self.at += 1;
-            each(self, quoted, plain)?;
+            each(self, begin, end, plain)?;
             match self.next() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => {
@@ -225,7 +256,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    pub(super) fn array(&mut self, mut each: impl FnMut(Raw<'a>)) -> Result<(), Bad> {
+    #[inline]
+    fn elements(&mut self, mut each: impl FnMut(&mut Self) -> Result<(), Bad>) -> Result<(), Bad> {
         if self.next() != Some(b'[') {
             return Err(Bad::Array);
         }
@@ -235,8 +267,7 @@ impl<'a> Scanner<'a> {
             return Ok(());
         }
         loop {
-            let value = self.value()?;
-            each(value);
+            each(self)?;
             match self.next() {
                 Some(b',') => self.at += 1,
                 Some(b']') => {
@@ -248,24 +279,31 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    pub(super) fn array(&mut self, mut each: impl FnMut(Raw<'a>)) -> Result<(), Bad> {
+        self.elements(|scanner| scanner.value().map(&mut each))
+    }
+
     /// Steps over a value.
     pub(super) fn value(&mut self) -> Result<Raw<'a>, Bad> {
-        let first = self.next();
+        self.next();
         let begin = self.at;
-        match first {
-            Some(b'"') => {
-                self.string()?;
-            }
-            // Keys that do not matter are not even unescaped.
-            Some(b'{') => self.members(|scanner, _, _| scanner.value().map(|_| ()))?,
-            Some(b'[') => self.array(|_| {})?,
-            Some(b'-' | b'0'..=b'9') => self.number()?,
-            Some(b't') => self.word("true")?,
-            Some(b'f') => self.word("false")?,
-            Some(b'n') => self.word("null")?,
-            _ => return Err(Bad::Value),
-        }
+        self.skip()?;
         Ok(self.since(begin))
+    }
+
+    /// Steps over a value that nobody wants to see.
+    pub(super) fn skip(&mut self) -> Result<(), Bad> {
+        match self.next() {
+            Some(b'"') => self.string().map(|_| ()),
+            // Keys that do not matter are not even unescaped.
+            Some(b'{') => self.members(|scanner, _, _, _| scanner.skip()),
+            Some(b'[') => self.elements(Self::skip),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.word("true"),
+            Some(b'f') => self.word("false"),
+            Some(b'n') => self.word("null"),
+            _ => Err(Bad::Value),
+        }
     }
 
     /// Where the scanner is; with [`Self::since`], what it has stepped over.
@@ -322,8 +360,7 @@ impl<'a> Scanner<'a> {
     /// Steps over a string, from its first quote; true if it has no escapes.
     #[inline]
     fn string(&mut self) -> Result<bool, Bad> {
-        self.at += 1;
-        self.plain_text();
+        self.at = plain_text(self.text.as_bytes(), self.at + 1);
         if self.byte() == Some(b'"') {
             self.at += 1;
             return Ok(true);
@@ -345,28 +382,7 @@ impl<'a> Scanner<'a> {
                 Some(_) => return Err(Bad::Control),
                 None => return Err(Bad::Quote),
             }
-            self.plain_text();
-        }
-    }
-
-    /// Steps to the next quote, backslash or control character.
-    #[inline]
-    fn plain_text(&mut self) {
-        let bytes = self.text.as_bytes();
-        while let Some(chunk) = bytes.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
-            let word = u64::from_le_bytes(*chunk);
-            let quote = zeros(word ^ (LOW * b'"' as u64));
-            let backslash = zeros(word ^ (LOW * b'\\' as u64));
-            let control = word.wrapping_sub(LOW * 0x20) & !word & HIGH;
-            let found = quote | backslash | control;
-            if found != 0 {
-                self.at += (found.trailing_zeros() / 8) as usize;
-                return;
-            }
-            self.at += 8;
-        }
-        while matches!(self.byte(), Some(byte) if byte >= 0x20 && byte != b'"' && byte != b'\\') {
-            self.at += 1;
+            self.at = plain_text(self.text.as_bytes(), self.at);
         }
     }
 

@@ -125,6 +125,23 @@ impl Drop for Guard {
     }
 }
 
+/// A free port for `--metrics`.
+pub fn free_address() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a port")
+        .to_string()
+}
+
+/// What Prometheus would read there.
+pub fn metrics(address: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .expect("sent");
+    Answer::read(stream).body()
+}
+
 pub struct Answer {
     pub status: u16,
     pub headers: Vec<(String, String)>,

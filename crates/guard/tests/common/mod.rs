@@ -4,6 +4,7 @@
 #![allow(unreachable_pub)]
 
 pub mod http;
+pub mod inner;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -51,9 +52,29 @@ impl Bench {
 
     /// A policy, with locks that no other test sees.
     pub fn policy(&self, text: &str) -> &Self {
-        let backend = format!("backend = \"host:{}\"\n", self.text("locks"));
-        std::fs::write(self.path("guard.toml"), backend + text).expect("a policy");
+        self.policy_on(&format!("host:{}", self.text("locks")), text)
+    }
+
+    /// A policy with locks somewhere else.
+    pub fn policy_on(&self, backend: &str, text: &str) -> &Self {
+        let text = format!("backend = \"{backend}\"\n{text}");
+        std::fs::write(self.path("guard.toml"), text).expect("a policy");
         self
+    }
+
+    /// Lets calls end that wait for the file `go`.
+    pub fn go(&self) {
+        std::fs::write(self.path("go"), "").expect("a file");
+    }
+
+    /// How often an event was seen.
+    pub fn count(&self, event: &str) -> usize {
+        self.events().iter().filter(|line| *line == event).count()
+    }
+
+    /// What calls with `count` have counted.
+    pub fn counted(&self) -> String {
+        std::fs::read_to_string(self.path("counter")).expect("a counter")
     }
 
     pub fn guard(&self) -> Client {
@@ -180,6 +201,20 @@ impl Client {
         self.send(
             &json!({"jsonrpc": "2.0", "id": id.into(), "method": "tools/call",
             "params": {"name": tool, "arguments": arguments}}),
+        );
+    }
+
+    /// Calls, and waits for the answer.
+    pub fn ask(&mut self, id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
+        let id = id.into();
+        self.call(id.clone(), tool, arguments);
+        self.answer(id)
+    }
+
+    pub fn cancel(&mut self, id: impl Into<Value>) {
+        self.send(
+            &json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+            "params": {"requestId": id.into()}}),
         );
     }
 

@@ -12,6 +12,7 @@ use toctou_core::rule::{Confidence, Persona, Scope, Severity};
 use super::excerpt::{self, Excerpt};
 use super::story::{self, Story};
 use crate::clean;
+use crate::proofs;
 use crate::text::{kind, note_text};
 use crate::view::View;
 
@@ -20,6 +21,8 @@ const SKIPPED: usize = 500;
 const NOTES: usize = 200;
 /// Entry points of one finding that are named one by one.
 const ENTRY_POINTS: usize = 40;
+/// Places in the state that a proof names.
+const DIFFERENCES: usize = 40;
 const TEXT: usize = 2_000;
 const NAME: usize = 200;
 
@@ -85,6 +88,9 @@ struct Item {
     line: u32,
     column: u32,
     function: String,
+    /// Where the same code stands again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    copies: Vec<String>,
     entries: Vec<Entry>,
     more_entries: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,10 +99,37 @@ struct Item {
     /// Entry of the guard's policy that closes it, where a tool leads to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     guard: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<Tried>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     aside: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     suppressed: Option<String>,
+}
+
+/// What came of the attempt to make it happen.
+#[derive(Serialize)]
+struct Tried {
+    status: String,
+    schedules: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<Run>,
+}
+
+#[derive(Serialize)]
+struct Run {
+    headline: String,
+    scope: String,
+    strategy: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<String>,
+    replays: [u64; 2],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    story: Option<Story>,
+    /// Place, what a serial order leaves there, what was found.
+    differences: Vec<[Option<String>; 3]>,
 }
 
 #[derive(Serialize)]
@@ -211,6 +244,12 @@ fn item(view: &View<'_>, finding: &Finding, ids: &mut HashMap<String, u32>) -> I
         line: place.line,
         column: place.column,
         function: clean::short(&place.function, NAME),
+        copies: finding
+            .copies
+            .iter()
+            .take(ENTRY_POINTS)
+            .map(|place| format!("{}:{}", clean::line(&place.file), place.line))
+            .collect(),
         entries: finding
             .entry_points
             .iter()
@@ -221,11 +260,44 @@ fn item(view: &View<'_>, finding: &Finding, ids: &mut HashMap<String, u32>) -> I
         story: story::of(&finding.interleaving),
         excerpts: excerpt::of(view, finding),
         guard: (view.guard)(finding).map(|text| block(&text)),
+        proof: view
+            .proofs
+            .and_then(|proofs| proofs.of(&finding.fingerprint))
+            .map(tried),
         aside: finding.non_product,
         suppressed: finding
             .suppressed
             .as_ref()
             .map(|suppressed| clean::short(&suppressed.reason, TEXT)),
+    }
+}
+
+fn tried((tried, proof): (&proofs::Tried, Option<&proofs::Proof>)) -> Tried {
+    let short = |text: &String| clean::short(text, TEXT);
+    Tried {
+        status: clean::short(&tried.status, NAME),
+        schedules: tried.schedules,
+        reason: tried.reason.as_ref().map(short),
+        run: proof.map(|proof| Run {
+            headline: short(&proof.recipe.headline),
+            scope: clean::short(&proof.scope, NAME),
+            strategy: clean::short(&proof.strategy, NAME),
+            held: proof.held.as_ref().map(short),
+            replays: [proof.replays.reproduced, proof.replays.of],
+            story: story::of_run(&proof.timeline),
+            differences: proof
+                .differences
+                .iter()
+                .take(DIFFERENCES)
+                .map(|changed| {
+                    [
+                        Some(short(&changed.place)),
+                        changed.serial.as_ref().map(short),
+                        changed.found.as_ref().map(short),
+                    ]
+                })
+                .collect(),
+        }),
     }
 }
 

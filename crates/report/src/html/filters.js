@@ -1,5 +1,5 @@
 // What is shown: a few sets and a search, kept in the address so that a view can be sent to somebody.
-const LISTS = ["severity", "scope", "confidence", "rule"];
+const LISTS = ["severity", "proof", "scope", "confidence", "rule"];
 
 const readHash = () => {
   const hash = new URLSearchParams(location.hash.slice(1));
@@ -18,7 +18,7 @@ const hashOf = (state) => {
 const matches = (finding, state) => {
   const has = (list, values) => state[list].size === 0 || values.some((value) => state[list].has(value));
   return (state.suppressed || finding.suppressed === undefined)
-    && has("severity", [finding.severity]) && has("confidence", [finding.confidence]) && has("rule", [finding.rule]) && has("scope", finding.scopes)
+    && has("severity", [finding.severity]) && has("confidence", [finding.confidence]) && has("rule", [finding.rule]) && has("scope", finding.scopes) && has("proof", finding.proof ? [finding.proof.status] : [])
     && (!state.tool || finding.entries.some((entry) => entryName(entry) === state.tool))
     && state.q.toLowerCase().split(/\s+/).every((word) => finding.words.includes(word));
 };
@@ -69,6 +69,7 @@ const filterPanel = (data, state, changed) => {
   const inside = h("div", { class: "inside" },
     h("div", { class: "set" }, h("label", { class: "name", for: "q" }, "Search"), search),
     set("severity", "Severity", SEVERITIES, (finding) => [finding.severity]),
+    set("proof", "When it was tried", Object.keys(STATUS), (finding) => (finding.proof ? [finding.proof.status] : []), (status) => STATUS[status]),
     tools.size > 0 && h("div", { class: "set" }, h("label", { class: "name", for: "tool" }, "Tool or other entry point"), tool),
     set("rule", "Rule", null, (finding) => [finding.rule]),
     set("scope", "Races with", Object.keys(SCOPES), (finding) => finding.scopes, (scope) => SCOPES[scope]),

@@ -64,7 +64,29 @@ struct State {
     sent: usize,
 }
 
+/// What scan proposes: one resource, and what happens to it.
 pub(super) fn of(steps: &[Step]) -> Option<Story> {
+    let mut state = State::default();
+    tell(steps, |index, lane, lanes, frame| {
+        if let Some(lane) = lane {
+            state.advance(index, lane, lanes, frame);
+        }
+        if let Some((holds, exact)) = &state.holds {
+            frame.holds = Some(holds.clone());
+            frame.exact = *exact;
+        }
+    })
+}
+
+/// What prove recorded: steps on many things, of which none is followed.
+pub(super) fn of_run(steps: &[Step]) -> Option<Story> {
+    tell(steps, |_, _, _, _| {})
+}
+
+fn tell(
+    steps: &[Step],
+    mut look: impl FnMut(usize, Option<usize>, &[String], &mut Frame),
+) -> Option<Story> {
     let mut lanes: Vec<String> = steps
         .iter()
         .filter(|step| step.action != Action::Outcome)
@@ -75,7 +97,6 @@ pub(super) fn of(steps: &[Step]) -> Option<Story> {
     if lanes.is_empty() || lanes.len() > LANES {
         return None;
     }
-    let mut state = State::default();
     let mut frames: Vec<Frame> = Vec::with_capacity(steps.len());
     for (index, step) in steps.iter().enumerate() {
         let actor = clean::short(&step.actor, 12);
@@ -98,13 +119,7 @@ pub(super) fn of(steps: &[Step]) -> Option<Story> {
             stale: None,
             undoes: None,
         };
-        if let Some(lane) = lane {
-            state.advance(index, lane, &lanes, &mut frame);
-        }
-        if let Some((holds, exact)) = &state.holds {
-            frame.holds = Some(holds.clone());
-            frame.exact = *exact;
-        }
+        look(index, lane, &lanes, &mut frame);
         frames.push(frame);
     }
     Some(Story { lanes, frames })

@@ -71,6 +71,41 @@ fn everything_a_reader_needs_is_there() {
 }
 
 #[test]
+fn a_proof_is_shown_with_its_finding() {
+    let report = fixtures::report();
+    let proofs = serde_json::json!({
+        "schema": "toctou.prove/1",
+        "findings": [
+            { "fingerprint": "00000000000000f1", "rule": "x", "tools": ["t"], "status": "proved", "schedules": 3,
+              "proof": "t-t-in-process" },
+        ],
+        "proofs": [{
+            "id": "t-t-in-process", "kind": "lost-write", "tools": ["t"], "scope": "in-process", "strategy": "hold",
+            "recipe": { "headline": "</script> is lost" }, "held": "before rename", "replays": { "reproduced": 5, "of": 5 },
+            "differences": [{ "place": "notes.json", "serial": "2 notes", "found": "1 note" }],
+            "timeline": [
+                { "actor": "A", "action": "open", "file": "", "line": 0, "function": "", "text": "t({})" },
+                { "actor": "B", "action": "write", "file": "", "line": 0, "function": "", "text": "rename(a, b)" },
+            ],
+        }],
+    });
+    let proofs = crate::Proofs::parse(&proofs.to_string()).expect("valid");
+    let page = render(&View {
+        proofs: Some(&proofs),
+        ..fixtures::view(&report)
+    });
+    let (_, data) = data_of(&page);
+    let proof = &data["findings"][0]["proof"];
+    assert_eq!(proof["status"], "proved");
+    assert_eq!(proof["run"]["headline"], "</script> is lost");
+    assert_eq!(proof["run"]["replays"], serde_json::json!([5, 5]));
+    assert_eq!(proof["run"]["differences"][0][2], "1 note");
+    let frames = &proof["run"]["story"]["frames"];
+    assert_eq!(frames[1]["lane"], 1);
+    assert!(frames[1]["holds"].is_null());
+}
+
+#[test]
 fn parts_are_not_looked_into() {
     assert_eq!(fill("a{{x}}b{{y", |_| "{{z}}".to_owned()), "a{{z}}b{{y");
 }

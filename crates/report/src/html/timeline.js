@@ -3,15 +3,17 @@ const VERBS = {
   read: "reads", yield: "gives way", write: "writes", delete: "deletes", acquire: "asks for the lock", release: "releases",
   begin: "begins", commit: "commits", open: "opens", close: "closes", send: "sends", outcome: "",
 };
+// Of a run that was recorded: the text says it all, or nearly.
+const RUN_VERBS = { ...VERBS, open: "is called", close: "", yield: "", acquire: "locks", release: "unlocks" };
 const STEP_TIME = 1700;
 // Code is set as code; words of ours have none of these characters.
 const looksLikeCode = (text) => /[(){}[\]=;."'`<>]/.test(text);
 const placeOf = (frame) => (frame.line ? `${frame.file.split("/").at(-1)}:${frame.line}` : "");
 
-const sentence = (story, frame) => {
+const sentence = (story, frame, verbs) => {
   if (frame.lane === undefined) return `In the end: ${frame.text}.`.replace(/\.\.$/, ".");
   const code = looksLikeCode(frame.text);
-  const parts = [`Call ${story.lanes[frame.lane]} ${code ? VERBS[frame.action] : frame.text}`];
+  const parts = [`Call ${story.lanes[frame.lane]} ${code ? verbs[frame.action] : frame.text}`];
   if (frame.value) parts.push(frame.action === "read" ? ` and sees ${frame.value}` : ` ${frame.value}`);
   if (code) parts.push(`: ${frame.text}`);
   if (frame.line) parts.push(` (${placeOf(frame)})`);
@@ -21,12 +23,12 @@ const sentence = (story, frame) => {
   return parts.join("");
 };
 
-const stepBox = (story, frame, index) => {
+const stepBox = (story, frame, index, verbs) => {
   const undoer = story.frames.findIndex((other) => other.undoes === index);
-  const words = frame.text === VERBS[frame.action] ? null : looksLikeCode(frame.text) ? h("code", null, frame.text) : frame.text;
+  const words = frame.text === verbs[frame.action] ? null : looksLikeCode(frame.text) ? h("code", null, frame.text) : frame.text;
   const wrote = frame.value && [frame.action === "read" ? " and sees " : " ", h("span", { class: "wrote" }, frame.value)];
   // Words of ours already say what is done.
-  const verb = words && !looksLikeCode(frame.text) ? null : h("span", { class: "verb" }, VERBS[frame.action]);
+  const verb = words && !looksLikeCode(frame.text) ? null : h("span", { class: "verb" }, verbs[frame.action]);
   return h("div", { class: `box col-${frame.lane} who-${frame.lane}` },
     h("span", { class: "who away" }, `Call ${story.lanes[frame.lane]} `),
     verb, wrote, words && h("span", { class: "what" }, words),
@@ -47,16 +49,15 @@ const stepSpine = (story, frame) => {
     undone && h("span", { class: "value gone" }, h("s", null, undone), " lost"));
 };
 
-const timeline = (finding, onStep) => {
-  const { story } = finding;
+const timeline = (story, resource, onStep, verbs = VERBS) => {
   const last = story.frames.length;
   const hasSpine = story.frames.some((frame) => frame.holds);
   const steps = story.frames.map((frame, index) => (frame.lane === undefined
     ? h("li", { class: "step outcome" }, h("span", null, prose(frame.text)))
-    : h("li", { class: "step" }, stepBox(story, frame, index), hasSpine && stepSpine(story, frame))));
+    : h("li", { class: "step" }, stepBox(story, frame, index, verbs), hasSpine && stepSpine(story, frame))));
   const heads = h("div", { class: "lane-heads", "aria-hidden": "true" },
     story.lanes.map((lane, index) => h("span", { class: `head-lane col-${index} who-${index}` }, `Call ${lane}`)),
-    hasSpine && h("span", { class: "mid" }, finding.resource.kind, h("code", null, finding.resource.key)));
+    hasSpine && h("span", { class: "mid" }, resource.kind, h("code", null, resource.key)));
   const lanes = `lanes-${story.lanes.length}${hasSpine ? "" : " no-spine"}`;
   const say = h("p", { class: "say", "aria-live": "polite" });
   const where = h("output", null);
@@ -76,7 +77,7 @@ const timeline = (finding, onStep) => {
     });
     slider.value = at;
     where.textContent = `step ${at} of ${last}`;
-    const text = sentence(story, story.frames[at - 1]);
+    const text = sentence(story, story.frames[at - 1], verbs);
     slider.setAttribute("aria-valuetext", `step ${at} of ${last}: ${text}`);
     say.textContent = moving === undefined ? "The whole story. Play it, or step through it." : text;
     back.disabled = at === 1;

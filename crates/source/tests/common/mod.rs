@@ -47,6 +47,7 @@ pub fn repository(folder: &Path, files: &[(&str, &str)]) -> String {
 /// Serves the repositories of a folder by Git's own `http-backend`, until the test ends.
 pub struct GitServer {
     pub port: u16,
+    asked: std::sync::Arc<std::sync::atomic::AtomicUsize>,
 }
 
 impl GitServer {
@@ -54,15 +55,23 @@ impl GitServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let folder = folder.canonicalize().unwrap();
+        let asked = std::sync::Arc::<std::sync::atomic::AtomicUsize>::default();
+        let count = std::sync::Arc::clone(&asked);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
+                count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 let folder = folder.clone();
                 std::thread::spawn(move || {
                     let _ = answer(stream, &folder);
                 });
             }
         });
-        Self { port }
+        Self { port, asked }
+    }
+
+    /// How often somebody came.
+    pub fn asked(&self) -> usize {
+        self.asked.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     pub fn url(&self, name: &str) -> String {
@@ -105,6 +114,14 @@ fn answer(mut stream: TcpStream, folder: &Path) -> std::io::Result<()> {
         );
         return stream.write_all(answer.as_bytes());
     }
+    // Time enough for a test to do something to whoever asks.
+    let path = match path.strip_prefix("/slow") {
+        Some(path) => {
+            std::thread::sleep(std::time::Duration::from_millis(1500));
+            path
+        }
+        None => path,
+    };
     if path.starts_with("/silent/") {
         std::thread::sleep(std::time::Duration::from_secs(60));
         return Ok(());

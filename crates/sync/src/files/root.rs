@@ -26,7 +26,8 @@ use crate::{Error, Result};
 ///
 /// # What is not
 ///
-/// - Links that stay inside are followed; on kernels without `openat2` (before 5.6), every link is refused.
+/// - Links that stay inside are followed; where there is no `openat2` (a kernel before 5.6, a container that
+///   forbids it), every link is refused.
 /// - Hard links and bind mounts are not links in this sense.
 #[derive(Debug)]
 pub struct Root {
@@ -151,7 +152,8 @@ impl Root {
             match opened {
                 // Something was renamed on the way: the kernel cannot tell whether it led out.
                 Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(Errno::NOSYS) => return self.resolve_by_steps(path, flags),
+                // A kernel that does not have it, or a container that does not let it through.
+                Err(Errno::NOSYS | Errno::PERM) => return self.resolve_by_steps(path, flags),
                 opened => return opened,
             }
         }

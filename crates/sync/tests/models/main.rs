@@ -232,3 +232,29 @@ fn a_caller_that_goes_away() {
     permits(3, 1, 2, 1);
     permits(2, 1, 3, 1);
 }
+
+/// The model can fail: to count and to take in two steps lets one too many in.
+#[test]
+#[should_panic(expected = "above the limit")]
+fn counting_in_two_steps_is_found() {
+    check(2, || {
+        let taken = Arc::new(AtomicUsize::new(0));
+        let running = Arc::new(AtomicUsize::new(0));
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let (taken, running) = (taken.clone(), running.clone());
+                thread::spawn(move || {
+                    if taken.load(SeqCst) < 1 {
+                        taken.fetch_add(1, SeqCst);
+                        assert!(running.fetch_add(1, SeqCst) < 1, "above the limit");
+                        running.fetch_sub(1, SeqCst);
+                        taken.fetch_sub(1, SeqCst);
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    });
+}

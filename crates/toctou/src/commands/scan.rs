@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use toctou_core::finding::{Finding, ScanReport};
 use toctou_core::rule::{Persona, Severity};
-use toctou_report::View;
+use toctou_report::{Proofs, View};
 use toctou_rules::baseline::Baseline;
 use toctou_rules::registry;
 
@@ -13,14 +14,19 @@ use crate::cli::{InputArgs, ScanArgs};
 use crate::config::{self, Config};
 use crate::discover::{self, Root};
 use crate::errors::{Error, FINDINGS};
+use crate::output::OutputSpec;
 use crate::pipeline::{self, Overlay, Progress, Request, Scan};
 use crate::select::{Selection, fails, select};
-use crate::{confine, fetch, output, since, terminal};
+use crate::{confine, fetch, fix, output, since, terminal};
 
 pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
     // A clash of outputs is better known before the work than after it.
-    let outputs = output::plan(&args.output)?;
-    confine::apply(&args.source)?;
+    let outputs = match args.diff {
+        true => beside_a_diff(&args.output)?,
+        false => output::plan(&args.output)?,
+    };
+    let proofs = args.proofs.as_deref().map(read_proofs).transpose()?;
+    confine::apply(&args.source, args.input.threads)?;
     let progress = progress(&args.input, args.quiet, args.source.progress_lines);
     let fetched = fetch::fetch(args, progress)?;
     let input = match &fetched {
@@ -33,27 +39,40 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
     } else {
         None
     };
-    let mut scan = input.scan(&args.input, baseline.as_ref(), progress)?;
-    let known = match &args.since {
-        Some(name) => since::known(&input, &args.input, name, &mut scan)?,
-        None => BTreeSet::new(),
+    let look = || -> Result<(Scan, BTreeSet<String>), Error> {
+        let mut scan = input.scan(&args.input, baseline.as_ref(), progress)?;
+        if let Some(fetched) = &fetched {
+            fetched.add_to(&mut scan);
+        }
+        let known = match &args.since {
+            Some(name) => since::known(&input, &args.input, name, &mut scan)?,
+            None => BTreeSet::new(),
+        };
+        Ok((scan, known))
     };
-
     let config = &input.config;
     let persona = input.persona(&args.input);
-    let selection = Selection {
-        persona,
-        min_severity: args
-            .min_severity
-            .or(config.min_severity)
-            .unwrap_or(Severity::Info),
-        rules: &args.rule,
-        known: &known,
+    let select_from = |scan: &Scan, known: &BTreeSet<String>| {
+        let selection = Selection {
+            persona,
+            min_severity: args
+                .min_severity
+                .or(config.min_severity)
+                .unwrap_or(Severity::Info),
+            rules: &args.rule,
+            known,
+        };
+        select(scan, &selection)
     };
-    if let Some(fetched) = &fetched {
-        fetched.add_to(&mut scan);
+    let (mut scan, mut known) = look()?;
+    let (mut report, mut hidden) = select_from(&scan, &known);
+    if args.diff || args.fix {
+        change(args, &input, &scan, &report)?;
     }
-    let (mut report, hidden) = select(&scan, &selection);
+    if args.fix {
+        (scan, known) = look()?;
+        (report, hidden) = select_from(&scan, &known);
+    }
     report.source = fetched.as_ref().map(|fetched| fetched.source.clone());
     let mut roots: Vec<String> = args
         .input
@@ -78,6 +97,7 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
         terminal: terminal::of_stdout(),
         verbose: args.verbose,
         guard: super::guard::entry,
+        proofs: proofs.as_ref(),
     };
     let mut written = Vec::new();
     for spec in &outputs {
@@ -113,6 +133,43 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
     } else {
         0
     })
+}
+
+/// Shows or makes the changes that findings bring along.
+fn change(args: &ScanArgs, input: &Input, scan: &Scan, report: &ScanReport) -> Result<(), Error> {
+    let active = report.findings.iter().filter(|f| f.suppressed.is_none());
+    let findings: Vec<&Finding> = active.filter(|f| f.edit.is_some()).collect();
+    let plan = fix::plan(input, &args.input, scan, &findings)?;
+    let (verb, files) = if args.fix {
+        plan.write(&input.root.folder, args.allow_dirty)?;
+        ("closed", "changed")
+    } else {
+        output::to_stdout(&plan.diff(&input.root.base))?;
+        ("would be closed", "to change")
+    };
+    if !args.quiet {
+        let count = |number: usize, noun: &str| match number {
+            1 => format!("1 {noun}"),
+            number => format!("{number} {noun}s"),
+        };
+        terminal::to_stderr(&format!(
+            "{} {verb}, {} {files}\n",
+            count(plan.closed, "finding"),
+            count(plan.files.len(), "file"),
+        ));
+    }
+    Ok(())
+}
+
+/// A diff has standard output for itself.
+fn beside_a_diff(asked: &[OutputSpec]) -> Result<Vec<OutputSpec>, Error> {
+    match asked.iter().find(|spec| spec.path.is_none()) {
+        Some(spec) => Err(Error::DiffClash {
+            format: spec.format.name,
+        }),
+        None if asked.is_empty() => Ok(Vec::new()),
+        None => output::plan(asked),
+    }
 }
 
 /// What is scanned, and under which config: shared by all commands that scan.
@@ -232,6 +289,17 @@ pub(crate) fn progress(args: &InputArgs, quiet: bool, lines: bool) -> Progress {
     } else {
         Progress::No
     }
+}
+
+fn read_proofs(path: &Path) -> Result<Proofs, Error> {
+    let text = std::fs::read_to_string(path).map_err(|error| Error::Read {
+        path: path.to_owned(),
+        error,
+    })?;
+    Proofs::parse(&text).map_err(|error| Error::Proofs {
+        path: path.to_owned(),
+        message: error.to_string(),
+    })
 }
 
 pub(crate) fn read_baseline(path: &Path) -> Result<Baseline, Error> {

@@ -2,7 +2,8 @@
 
 use toctou_core::rule::{Persona, RuleMeta, Severity};
 
-use crate::case::{Case, Verdict, mentions};
+use crate::case::{Case, How, Mend, Verdict, mentions};
+use crate::repeat;
 
 pub const META: RuleMeta = RuleMeta {
     id: "db-check-then-write",
@@ -50,7 +51,11 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     let distant = far && w.write_positive.is_none() && !counted;
     let minor = only_there || gone || w.taken || unchanging || distant || removes(case);
     let verdict = if matters(case) && !minor {
-        verdict
+        verdict.mend(repeat::changes(case).map(|(func, changes)| Mend {
+            title: "Ask for it in the statement that writes; then look at its row count",
+            func,
+            how: How::Change(changes),
+        }))
     } else {
         verdict.persona(Persona::Pedantic)
     };

@@ -2,9 +2,10 @@
 
 use toctou_analysis::Act;
 use toctou_core::finding::ResourceKind;
+use toctou_core::frontend::Remedy;
 use toctou_core::rule::{Persona, RuleMeta, Severity};
 
-use crate::case::{Case, Verdict};
+use crate::case::{Case, How, Mend, Verdict};
 
 pub const META: RuleMeta = RuleMeta {
     id: "file-check-then-act",
@@ -41,6 +42,20 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     Some(if case.seldom_hurts() || cache {
         verdict.persona(Persona::Pedantic)
     } else {
-        verdict
+        verdict.mend(create_exclusively(case))
+    })
+}
+
+/// The write is reached only where nothing was there, and by a call that the
+/// function makes itself: then to fail if something is there changes nothing
+/// but the race.
+fn create_exclusively(case: &Case<'_>) -> Option<Mend> {
+    let w = case.w;
+    let [create] = w.write.as_slice() else { return None };
+    let looked = w.read_act == Act::Check && w.write_positive == Some(false);
+    (looked && w.write_act == Act::Write && !w.keyed).then_some(Mend {
+        title: "Create the file only if there is none",
+        func: create.func,
+        how: How::Ask(Remedy::CreateExclusively { create: create.span }),
     })
 }

@@ -1,10 +1,11 @@
 //! `lock-not-released-on-error`: a lock stays taken, or its queue breaks, when an error is thrown.
 
 use toctou_analysis::{Defect, DefectKind};
+use toctou_core::frontend::Remedy;
 use toctou_core::ir::Program;
 use toctou_core::rule::{Persona, RuleMeta, Severity};
 
-use crate::case::Verdict;
+use crate::case::{How, Mend, Verdict};
 
 pub const META: RuleMeta = RuleMeta {
     id: "lock-not-released-on-error",
@@ -29,7 +30,12 @@ pub(crate) fn of_defect(program: &Program, defect: &Defect) -> Option<Verdict> {
             format!("`{function}` takes the lock `{}` and does not give it back when something fails before the release", defect.key),
             "release in `finally`, or use the form that runs a callback under the lock",
             "B waits for ever",
-        )),
+        )
+        .mend(Some(Mend {
+            title: "Release the lock on every way out",
+            func: defect.spot.func,
+            how: How::Ask(Remedy::ReleaseAlways { acquire: defect.spot.span }),
+        }))),
         _ => None,
     }
 }

@@ -1,0 +1,70 @@
+//! How long all of it may take, and whether somebody pressed Ctrl-C.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+/// Why work ends before it is done.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum Stop {
+    #[error("the time budget is used up")]
+    Budget,
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// A deadline that everybody who waits looks at.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    began: Instant,
+    deadline: Instant,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Budget {
+    pub fn new(total: Duration) -> Self {
+        let began = Instant::now();
+        Self {
+            began,
+            deadline: began + total,
+            interrupted: Arc::default(),
+        }
+    }
+
+    /// The same, with an earlier end.
+    #[must_use]
+    pub fn within(&self, part: Duration) -> Self {
+        Self {
+            deadline: self.deadline.min(Instant::now() + part),
+            ..self.clone()
+        }
+    }
+
+    pub fn check(&self) -> Result<(), Stop> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(Stop::Interrupted);
+        }
+        if Instant::now() >= self.deadline {
+            return Err(Stop::Budget);
+        }
+        Ok(())
+    }
+
+    pub fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Relaxed);
+    }
+
+    pub fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,216 @@
+//! Runs a scenario by a schedule, on a fresh state, and says what was left.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::budget::{Budget, Stop};
+use crate::call::{Call, Reply};
+use crate::cell::{Cell, Server, StartError};
+use crate::client::ClientError;
+use crate::outcome::{Files, Outcome, without_workspace};
+use crate::plan::harvest::resolve;
+use crate::pool::Pool;
+use crate::scenario::{Assignment, Scenario, Schedule};
+use crate::schedules::{self, Stage};
+use crate::target::WORKSPACE;
+
+#[derive(Debug, Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Stopped(#[from] Stop),
+    #[error(transparent)]
+    Start(StartError),
+    #[error("set-up call `{call}` failed: {reply}")]
+    Setup { call: String, reply: String },
+    #[error("the server ended while it was set up")]
+    Gone,
+}
+
+impl From<StartError> for RunError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Stopped(stop) => Self::Stopped(stop),
+            other => Self::Start(other),
+        }
+    }
+}
+
+impl From<ClientError> for RunError {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Stopped(stop) => Self::Stopped(stop),
+            _ => Self::Gone,
+        }
+    }
+}
+
+/// What to run, and how.
+#[derive(Clone, Copy)]
+pub struct Experiment<'a> {
+    pub scenario: &'a Scenario,
+    pub assignment: &'a Assignment,
+    pub schedule: &'a Schedule,
+    /// The others wait until the held call is done: to see what holding alone does.
+    pub alone: bool,
+    /// Also ask a server that is started afterwards.
+    pub fresh: bool,
+    /// What a call takes when it is alone, as far as is known.
+    pub expected: Duration,
+}
+
+/// The place where servers are run.
+pub struct Lab {
+    pub pool: Pool,
+    pub budget: Budget,
+    /// How long a call may take.
+    pub patience: Duration,
+    /// Files that are only ever written.
+    pub logs: BTreeSet<String>,
+    runs: AtomicUsize,
+}
+
+impl Lab {
+    pub fn new(pool: Pool, budget: Budget, patience: Duration) -> Self {
+        Self {
+            pool,
+            budget,
+            patience,
+            logs: BTreeSet::new(),
+            runs: AtomicUsize::new(0),
+        }
+    }
+
+    /// How many runs there were.
+    pub fn runs(&self) -> usize {
+        self.runs.load(Ordering::Relaxed)
+    }
+
+    pub fn run(&self, experiment: &Experiment<'_>) -> Result<Outcome, RunError> {
+        let mut cell = self.pool.take(experiment.assignment.processes())?;
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        let workspace = cell.workspace().to_owned();
+        let scenario = experiment.scenario;
+        let replies = self.set_up(&mut cell, &scenario.setup)?;
+        let resolved = |call: &Call| Call {
+            tool: call.tool.clone(),
+            arguments: in_workspace(&resolve(&call.arguments, &replies), &workspace),
+        };
+        let calls: Vec<Call> = scenario.calls.iter().map(resolved).collect();
+        let observers: Vec<Call> = scenario.observers.iter().map(resolved).collect();
+
+        let mark = cell.supervisor.mark();
+        let mut stage = Stage::new(
+            &mut cell,
+            &calls,
+            experiment.assignment,
+            &self.budget,
+            self.patience,
+            experiment.expected,
+        );
+        let driven = schedules::drive(&mut stage, experiment.schedule, experiment.alone)?;
+        let events = cell.supervisor.events_since(mark);
+        let owners = schedules::owners(&driven, &events, experiment.assignment);
+
+        let crash = cell.servers.iter_mut().find_map(|server| {
+            server.client.ended().then(|| {
+                server
+                    .death()
+                    .unwrap_or_else(|| "closed its output".to_owned())
+            })
+        });
+        schedules::settle(&cell.supervisor);
+        let mut observed = Vec::new();
+        if crash.is_none() && driven.silent.is_empty() {
+            for server in cell.servers.iter_mut() {
+                observed.extend(self.ask(server, &observers)?);
+            }
+        }
+        let mut fresh = Vec::new();
+        if experiment.fresh && !observers.is_empty() {
+            let mut server = self.pool.maker().join(&cell)?;
+            fresh = self.ask(&mut server, &observers)?;
+        }
+        let snapshot = cell.close().unwrap_or_default();
+        let plain = |replies: Vec<Reply>| -> Vec<Reply> {
+            replies
+                .into_iter()
+                .map(|reply| without_workspace(reply, &workspace))
+                .collect()
+        };
+        Ok(Outcome {
+            replies: plain(driven.replies),
+            latencies: driven.latencies,
+            observed: plain(observed),
+            fresh: plain(fresh),
+            files: Files::read(&snapshot),
+            crash,
+            events,
+            owners,
+            held: driven.held,
+            overlapped: driven.overlapped,
+            silent: driven.silent,
+        })
+    }
+
+    /// Runs the set-up calls, which must succeed.
+    pub fn set_up(&self, cell: &mut Cell, setup: &[Call]) -> Result<Vec<Reply>, RunError> {
+        let workspace = cell.workspace().to_owned();
+        let mut replies: Vec<Reply> = Vec::new();
+        let server = cell.servers.first_mut().ok_or(RunError::Gone)?;
+        for call in setup {
+            let call = Call {
+                tool: call.tool.clone(),
+                arguments: in_workspace(&resolve(&call.arguments, &replies), &workspace),
+            };
+            let reply = self.ask(server, std::slice::from_ref(&call))?.remove(0);
+            if !reply.is_ok() {
+                return Err(RunError::Setup {
+                    call: call.shown(),
+                    reply: reply.shown(),
+                });
+            }
+            replies.push(reply);
+        }
+        Ok(replies)
+    }
+
+    /// One call after the other.
+    pub fn ask(&self, server: &mut Server, calls: &[Call]) -> Result<Vec<Reply>, RunError> {
+        let mut replies = Vec::new();
+        for call in calls {
+            let ticket = server.client.send(&[call])?.remove(0);
+            let deadline = std::time::Instant::now() + self.patience;
+            while !server.client.has_answer(ticket)
+                && !server.client.ended()
+                && std::time::Instant::now() < deadline
+            {
+                self.budget.check()?;
+                server.client.receive(Duration::from_millis(20));
+            }
+            replies.push(server.client.reply(ticket));
+        }
+        Ok(replies)
+    }
+}
+
+/// `{workspace}` replaced by where it is.
+pub fn in_workspace(value: &serde_json::Value, workspace: &str) -> serde_json::Value {
+    use serde_json::Value;
+    match value {
+        Value::String(text) if text.contains(WORKSPACE) => {
+            Value::String(text.replace(WORKSPACE, workspace))
+        }
+        Value::Array(items) => items
+            .iter()
+            .map(|item| in_workspace(item, workspace))
+            .collect(),
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, value)| (key.clone(), in_workspace(value, workspace)))
+            .collect(),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,62 @@
+//! A write that was acknowledged and is gone.
+
+use super::{Class, Evidence, Kind};
+use crate::scenario::letter;
+
+pub fn judge(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
+    if !matches!(evidence.class, Class::State | Class::Response) {
+        return None;
+    }
+    let missing: Vec<&str> = evidence
+        .differences
+        .iter()
+        .filter(|difference| difference.found.is_none())
+        .filter_map(|difference| difference.expected.as_deref())
+        .collect();
+    if missing.is_empty() {
+        return None;
+    }
+    // Whose words are among what is missing?
+    for (index, call) in evidence.scenario.calls.iter().enumerate() {
+        let ok = evidence
+            .outcome
+            .replies
+            .get(index)
+            .is_some_and(|reply| reply.is_ok());
+        if !ok {
+            continue;
+        }
+        let mut words = Vec::new();
+        collect(&call.arguments, &mut words);
+        let others: Vec<String> = evidence
+            .scenario
+            .calls
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != index)
+            .map(|(_, other)| other.arguments.to_string())
+            .collect();
+        let own = words
+            .iter()
+            .filter(|word| !others.iter().any(|other| other.contains(word.as_str())))
+            .find(|word| missing.iter().any(|text| text.contains(word.as_str())));
+        if let Some(word) = own {
+            let text = format!(
+                "call {} was acknowledged, and `{word}` is lost",
+                letter(index)
+            );
+            return Some((Kind::LostWrite, text));
+        }
+    }
+    None
+}
+
+fn collect(value: &serde_json::Value, words: &mut Vec<String>) {
+    use serde_json::Value;
+    match value {
+        Value::String(text) if !text.is_empty() => words.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, words)),
+        Value::Object(map) => map.values().for_each(|value| collect(value, words)),
+        _ => {}
+    }
+}

@@ -1,0 +1,396 @@
+//! The whole of it, from options to a report.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+use toctou_hold::{Hooks, Isolate, SandboxSpec, Scratch};
+
+use crate::budget::{Budget, Stop};
+use crate::call::Call;
+use crate::cell::{Cell, Maker, StartError};
+use crate::client::ClientError;
+use crate::gates::Passed;
+use crate::lab::{Lab, RunError};
+use crate::plan::probe::Survey;
+use crate::plan::scan::{self, Finding};
+use crate::plan::{Candidate, Template, candidates, fixtures, probe, recorded};
+use crate::pool::Pool;
+use crate::proof::{Proof, Recipe, Replays};
+use crate::replay;
+use crate::report::{Outcome, Report, SCHEMA, ToolReport};
+use crate::scenario::{Place, Scenario};
+use crate::search::{Limits, Scope, Search, Watch};
+use crate::target::{Command, Target};
+use crate::timeline::short;
+
+/// What the user asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub command: Command,
+    pub budget: Duration,
+    pub network: bool,
+    pub isolate: Isolate,
+    /// Folders of the host that servers may really write to.
+    pub writable: Vec<PathBuf>,
+    pub scopes: Vec<Scope>,
+    pub deep: bool,
+    pub first: bool,
+    /// How long one call may take.
+    pub patience: Duration,
+    pub examples: Vec<Call>,
+    /// Exactly these calls.
+    pub scenario: Option<Scenario>,
+    /// Calls of real clients, in their order.
+    pub traffic: Vec<Call>,
+    /// What `scan` found.
+    pub findings: Vec<Finding>,
+    /// Only these, if any are named.
+    pub strategies: Vec<Strategy>,
+}
+
+/// A way to make calls meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    Burst,
+    Hold,
+    AwaitHold,
+    Jitter,
+}
+
+#[derive(Debug, Error)]
+pub enum ProveError {
+    #[error("the server cannot be used")]
+    Start(#[from] StartError),
+    #[error("the server has no tools")]
+    NoTools,
+    #[error("the scan has no findings")]
+    NoFindings,
+    #[error("none of the server's tools can be called")]
+    NothingWorks { errors: Vec<String> },
+    #[error("interrupted")]
+    Interrupted,
+    #[error("the server did not get ready within the budget")]
+    NoTime,
+    #[error("no scratch folder can be made")]
+    Scratch(#[from] toctou_hold::Error),
+    #[error("the server cannot be driven")]
+    Run(RunError),
+    #[error("cannot start threads")]
+    Threads(std::io::Error),
+    #[error("cannot prepare the scratch folder")]
+    Fixtures(std::io::Error),
+}
+
+impl ProveError {
+    /// There is nothing to prove, and nothing went wrong either.
+    pub fn is_nothing(&self) -> bool {
+        matches!(
+            self,
+            Self::NoTools | Self::NoFindings | Self::NothingWorks { .. }
+        )
+    }
+
+    /// What happened, one line each.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![self.to_string()];
+        match self {
+            Self::Start(StartError::Server {
+                because,
+                stderr,
+                garbage,
+            }) => {
+                lines = vec![because.clone()];
+                lines.extend(
+                    garbage
+                        .iter()
+                        .take(3)
+                        .map(|line| format!("on standard output: {line}")),
+                );
+                let tail: Vec<&str> = stderr
+                    .lines()
+                    .filter(|line| !line.trim().is_empty())
+                    .collect();
+                let from = tail.len().saturating_sub(6);
+                lines.extend(
+                    tail[from..]
+                        .iter()
+                        .map(|line| format!("on standard error: {line}")),
+                );
+            }
+            Self::Start(error) => lines.push(error.to_string()),
+            Self::NothingWorks { errors } => lines.extend(errors.iter().take(10).cloned()),
+            Self::Run(error) => lines.push(error.to_string()),
+            Self::Scratch(error) => lines.push(error.to_string()),
+            Self::Threads(error) | Self::Fixtures(error) => lines.push(error.to_string()),
+            Self::NoTools | Self::NoFindings | Self::Interrupted | Self::NoTime => {}
+        }
+        lines
+    }
+
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Start(_) => Some(
+                "does it start by hand? It gets no environment and no network: `--env NAME=VALUE`, `--allow-network`",
+            ),
+            Self::NothingWorks { .. } => Some(
+                "give calls that work with `--examples FILE`, or what the server needs with `--env` and `--allow-network`",
+            ),
+            Self::NoTime => Some("try a larger `--budget`"),
+            _ => None,
+        }
+    }
+}
+
+impl From<RunError> for ProveError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Stopped(Stop::Interrupted) => Self::Interrupted,
+            RunError::Stopped(Stop::Budget) => Self::NoTime,
+            RunError::Start(error) => Self::Start(error),
+            other => Self::Run(other),
+        }
+    }
+}
+
+impl From<ClientError> for ProveError {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Stopped(Stop::Interrupted) => Self::Interrupted,
+            ClientError::Stopped(Stop::Budget) => Self::NoTime,
+            other => Self::Start(StartError::Server {
+                because: other.to_string(),
+                stderr: String::new(),
+                garbage: Vec::new(),
+            }),
+        }
+    }
+}
+
+/// How long a server may take to get ready, at most.
+const START: Duration = Duration::from_secs(60);
+
+/// A server that was started, and can be started again and again.
+struct Bench {
+    lab: Lab,
+    notes: Vec<String>,
+    places: Vec<Place>,
+    /// Dropped last: the servers' pipes belong to it.
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Bench {
+    fn open(options: &Options, budget: &Budget) -> Result<(Self, Cell), ProveError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map_err(ProveError::Threads)?;
+        let scratch = Scratch::create()?;
+        let base = scratch.new_state()?;
+        for (path, content) in fixtures::files() {
+            std::fs::write(base.workspace().join(path), content).map_err(ProveError::Fixtures)?;
+        }
+        let maker = Arc::new(Maker {
+            handle: runtime.handle().clone(),
+            base,
+            spec: SandboxSpec {
+                isolate: options.isolate,
+                network: options.network,
+                packages: options.command.packages.clone(),
+                writable: options.writable.clone(),
+                readable: options.command.readable(),
+            },
+            command: options.command.clone(),
+            budget: budget.clone(),
+            hooks: Hooks {
+                syscalls: true,
+                // Each costs a switch to us and back, and servers look at thousands of files when they start.
+                reads: false,
+                awaits: true,
+            },
+            patience: START,
+        });
+        let pool = Pool::new(maker).map_err(ProveError::Threads)?;
+        let lab = Lab::new(pool, budget.clone(), options.patience);
+        let cell = lab.pool.take(1).map_err(RunError::from)?;
+        let mut notes: Vec<String> = Vec::new();
+        if let Some(sandbox) = cell.sandbox() {
+            notes.extend(sandbox.isolation().notes.iter().cloned());
+        }
+        let mut places = Vec::new();
+        if let Some(server) = cell.servers.first() {
+            match server.blind() {
+                Some(why) => notes.push(format!("calls cannot be held at system calls: {why}")),
+                None => places.push(Place::Syscall),
+            }
+            if cell.supervisor.runtimes(server.id()).is_empty() {
+                notes.push("calls cannot be held where asynchronous work completes: that needs Node or Python".to_owned());
+            } else {
+                places.push(Place::Await);
+            }
+        }
+        let bench = Self {
+            lab,
+            notes,
+            places,
+            _runtime: runtime,
+        };
+        Ok((bench, cell))
+    }
+}
+
+/// Runs the server and looks for races.
+pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Report, ProveError> {
+    watch.doing("starting the server", 0);
+    let (mut bench, mut cell) = Bench::open(options, budget)?;
+    let tools = match cell.servers.first_mut() {
+        Some(server) => server.client.tools(options.patience, budget)?,
+        None => Vec::new(),
+    };
+    if tools.is_empty() {
+        return Err(ProveError::NoTools);
+    }
+    watch.doing("trying the tools", 0);
+    let mut examples = options.examples.clone();
+    examples.extend(recorded::examples(&options.traffic));
+    let survey = probe::survey(&bench.lab, &mut cell, tools, examples)?;
+    drop(cell);
+    let candidates = plan(options, &survey);
+    if candidates.is_empty() {
+        let failing = survey.tools.iter().filter(|known| !known.works);
+        return Err(ProveError::NothingWorks {
+            errors: failing
+                .map(|known| format!("{}: {}", known.tool.name, short(&known.reply.shown(), 100)))
+                .collect(),
+        });
+    }
+    let lab = &bench.lab;
+    let uses = |strategy| options.strategies.is_empty() || options.strategies.contains(&strategy);
+    let limits = Limits {
+        scopes: options.scopes.clone(),
+        places: bench
+            .places
+            .iter()
+            .copied()
+            .filter(|place| {
+                uses(match place {
+                    Place::Syscall => Strategy::Hold,
+                    Place::Await => Strategy::AwaitHold,
+                })
+            })
+            .collect(),
+        deep: options.deep,
+        first: options.first,
+        jitter: uses(Strategy::Jitter),
+        bursts: uses(Strategy::Burst),
+    };
+    let mut search = Search::new(lab, &options.command, limits, watch);
+    match search.run(&candidates) {
+        Ok(()) => {}
+        Err(RunError::Stopped(Stop::Budget)) => {
+            bench
+                .notes
+                .push("the time budget is used up: not all was tried".to_owned());
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let Search {
+        proofs,
+        attempts,
+        schedules,
+        points,
+        ..
+    } = search;
+    let outcome = Outcome::of(&proofs, &attempts, schedules);
+    Ok(Report {
+        schema: SCHEMA.to_owned(),
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        target: Target::Command(options.command.clone()),
+        outcome,
+        summary: outcome.in_words(proofs.len(), points, if options.deep { 2 } else { 1 }),
+        seconds: budget.elapsed().as_secs_f64(),
+        budget_seconds: options.budget.as_secs_f64(),
+        runs: lab.runs(),
+        schedules,
+        points,
+        notes: bench.notes,
+        tools: survey.tools.iter().map(ToolReport::of).collect(),
+        findings: scan::judge(&options.findings, &proofs, &attempts),
+        proofs,
+        attempts,
+    })
+}
+
+/// What shall meet: what was given, else what follows from the tools.
+fn plan(options: &Options, survey: &Survey) -> Vec<Candidate> {
+    if let Some(scenario) = &options.scenario {
+        let mut scenario = scenario.clone();
+        if scenario.observers.is_empty() {
+            scenario.observers.clone_from(&survey.observers);
+        }
+        let setups = vec![std::mem::take(&mut scenario.setup)];
+        return vec![Candidate {
+            template: Template::Given,
+            scenario,
+            setups,
+        }];
+    }
+    let wanted: Vec<Vec<String>> = options.findings.iter().map(Finding::tools).collect();
+    let mut all = recorded::candidates(&options.traffic, &survey.observers);
+    all.extend(candidates::candidates(survey, &wanted));
+    if !wanted.is_empty() {
+        all.retain(|candidate| {
+            let tools = candidate.tools();
+            wanted
+                .iter()
+                .any(|names| tools.iter().all(|tool| names.contains(tool)))
+        });
+    }
+    all
+}
+
+/// What became of a proof that was tried again.
+pub enum Replayed {
+    /// So often; how it looks now.
+    Again(Box<Proof>),
+    /// Not every time, or not at all.
+    NotAgain(Replays),
+    Inconclusive(String),
+}
+
+/// Runs a proof again.
+pub fn replay_recipe(
+    options: &Options,
+    recipe: &Recipe,
+    budget: &Budget,
+    watch: &dyn Watch,
+) -> Result<Replayed, ProveError> {
+    watch.doing("replaying", 0);
+    let (bench, cell) = Bench::open(options, budget)?;
+    drop(cell);
+    let (set, passed) = replay::replay(&bench.lab, recipe)?;
+    Ok(match passed {
+        Passed::Proved {
+            violation,
+            outcome,
+            replays,
+        } if replays.reproduced > 0 => Replayed::Again(Box::new(Proof::new(
+            &options.command,
+            &set,
+            &recipe.schedule,
+            "as given",
+            &violation,
+            &outcome,
+            replays,
+            budget.elapsed(),
+        ))),
+        Passed::Proved { replays, .. } | Passed::Flaky(replays) => Replayed::NotAgain(replays),
+        Passed::FalseAlarm => Replayed::NotAgain(Replays {
+            reproduced: 0,
+            of: 0,
+        }),
+        Passed::Inconclusive(reason) => Replayed::Inconclusive(reason),
+    })
+}

@@ -1,0 +1,464 @@
+//! From a command to an answer: the order in which things are tried.
+//!
+//! The cheap try comes first for all candidates, since it often suffices; then
+//! one call after the other is held. What was proved for two tools is not
+//! looked for again, so that the time goes to what is not known yet.
+
+use std::collections::BTreeSet;
+
+use crate::budget::Stop;
+use crate::gates::{self, Passed};
+use crate::lab::{Lab, RunError};
+use crate::oracles::serial::{MOST_CALLS, SerialSet, Verdict};
+use crate::plan::Candidate;
+use crate::proof::Proof;
+use crate::report::{Attempt, AttemptOutcome};
+use crate::scenario::{Assignment, Place, Scenario, Schedule};
+use crate::target::Command;
+use crate::{shrink, timeline};
+
+/// Which processes calls go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    InProcess,
+    CrossProcess,
+}
+
+impl Scope {
+    fn assignment(self, calls: usize) -> Assignment {
+        match self {
+            Self::InProcess => Assignment::one(calls),
+            Self::CrossProcess => Assignment::two(calls),
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InProcess => "in-process",
+            Self::CrossProcess => "cross-process",
+        }
+    }
+}
+
+/// What may be tried.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    pub scopes: Vec<Scope>,
+    /// Where calls can be held on this machine.
+    pub places: Vec<Place>,
+    pub deep: bool,
+    /// Stop at the first proof.
+    pub first: bool,
+    pub jitter: bool,
+    pub bursts: bool,
+}
+
+/// Called after each run and each step, to show how far it is.
+pub trait Watch: Sync {
+    fn doing(&self, what: &str, schedules: usize);
+    fn proved(&self, proof: &Proof);
+}
+
+pub struct Search<'a> {
+    pub lab: &'a Lab,
+    pub command: &'a Command,
+    pub limits: Limits,
+    pub watch: &'a dyn Watch,
+    pub proofs: Vec<Proof>,
+    pub attempts: Vec<Attempt>,
+    /// Schedules that were run, without serial ones and replays.
+    pub schedules: usize,
+    /// Points at which a call was held.
+    pub points: usize,
+    covered: BTreeSet<(Vec<String>, &'static str)>,
+}
+
+/// A candidate in one scope, as far as it has come.
+struct Work<'c> {
+    candidate: &'c Candidate,
+    scope: Scope,
+    set: Option<SerialSet>,
+    attempt: Attempt,
+    /// Nothing more can be learned here.
+    done: bool,
+}
+
+/// Points of one call beyond this are not tried.
+const MOST_POINTS: u32 = 40;
+const JITTERS: u64 = 6;
+
+impl<'a> Search<'a> {
+    pub fn new(lab: &'a Lab, command: &'a Command, limits: Limits, watch: &'a dyn Watch) -> Self {
+        Self {
+            lab,
+            command,
+            limits,
+            watch,
+            proofs: Vec::new(),
+            attempts: Vec::new(),
+            schedules: 0,
+            points: 0,
+            covered: BTreeSet::new(),
+        }
+    }
+
+    /// Tries all candidates, until all are done or time is up.
+    pub fn run(&mut self, candidates: &[Candidate]) -> Result<(), RunError> {
+        let mut works: Vec<Work<'_>> = Vec::new();
+        for candidate in candidates {
+            for scope in self.limits.scopes.clone() {
+                works.push(Work {
+                    candidate,
+                    scope,
+                    set: None,
+                    attempt: Attempt::new(candidate, scope),
+                    done: false,
+                });
+            }
+        }
+        let result = self.rounds(&mut works);
+        for work in works {
+            if work.set.is_some() || work.attempt.outcome != AttemptOutcome::NotTried {
+                self.attempts.push(work.attempt);
+            }
+        }
+        result
+    }
+
+    fn rounds(&mut self, works: &mut [Work<'_>]) -> Result<(), RunError> {
+        let mut rounds: Vec<Round> = Vec::new();
+        if self.limits.bursts {
+            rounds.push(Round::Burst(Scope::InProcess));
+        }
+        for place in &self.limits.places {
+            rounds.push(Round::Hold(*place, Scope::InProcess));
+            rounds.push(Round::Hold(*place, Scope::CrossProcess));
+        }
+        if self.limits.bursts {
+            rounds.push(Round::Burst(Scope::CrossProcess));
+        }
+        if self.limits.jitter {
+            rounds.push(Round::Jitter);
+        }
+        if self.limits.deep {
+            rounds.push(Round::Deep);
+        }
+        for round in rounds {
+            for work in works.iter_mut() {
+                if self.limits.first && !self.proofs.is_empty() {
+                    return Ok(());
+                }
+                if work.done || self.is_covered(work) || !round.concerns(work.scope) {
+                    continue;
+                }
+                self.lab.budget.check()?;
+                self.watch.doing(&work.candidate.shown(), self.schedules);
+                self.attempt(work, &round)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a proof says already what this one could.
+    fn is_covered(&self, work: &Work<'_>) -> bool {
+        let tools = work.candidate.tools();
+        let scope = work.scope.as_str();
+        if self.covered.contains(&(tools.clone(), scope)) {
+            return true;
+        }
+        // Two tools that were both proved alone add nothing together.
+        tools.len() > 1
+            && tools
+                .iter()
+                .all(|tool| self.covered.contains(&(vec![tool.clone()], scope)))
+    }
+
+    fn attempt(&mut self, work: &mut Work<'_>, round: &Round) -> Result<(), RunError> {
+        if work.set.is_none() && !self.prepare(work)? {
+            return Ok(());
+        }
+        for schedule in self.schedules_of(work, round) {
+            self.lab.budget.check()?;
+            let Some(set) = work.set.as_mut() else {
+                return Ok(());
+            };
+            self.schedules += 1;
+            work.attempt.schedules += 1;
+            self.watch.doing(&work.candidate.shown(), self.schedules);
+            let outcome = match gates::run(self.lab, set, &schedule, false) {
+                Ok(outcome) => outcome,
+                Err(RunError::Setup { .. } | RunError::Gone) => continue,
+                Err(error) => return Err(error),
+            };
+            if outcome.held.is_some() {
+                self.points += 1;
+                work.attempt.points += 1;
+            }
+            let Verdict::Violation(_) = set.explain(self.lab, &outcome)? else {
+                continue;
+            };
+            work.attempt.outcome = AttemptOutcome::Inconclusive;
+            work.attempt.reason = Some(
+                "a violation was seen, and time was up before it could be confirmed".to_owned(),
+            );
+            let passed = gates::pass(self.lab, set, &schedule, &outcome, gates::REPLAYS_NEEDED)?;
+            let passed = match passed {
+                Passed::Proved { .. } => match self.smaller(set, &schedule)? {
+                    Some((smaller, better)) => {
+                        *set = smaller;
+                        better
+                    }
+                    None => self.told(set, &schedule, passed)?,
+                },
+                other => other,
+            };
+            match passed {
+                Passed::Proved {
+                    violation,
+                    outcome,
+                    replays,
+                } => {
+                    let template = work.candidate.template.as_str();
+                    let elapsed = self.lab.budget.elapsed();
+                    let proof = Proof::new(
+                        self.command,
+                        set,
+                        &schedule,
+                        template,
+                        &violation,
+                        &outcome,
+                        replays,
+                        elapsed,
+                    );
+                    let proof = self.named(proof);
+                    self.covered
+                        .insert((work.candidate.tools(), work.scope.as_str()));
+                    work.attempt.outcome = AttemptOutcome::Proved;
+                    work.attempt.reason = None;
+                    work.done = true;
+                    self.watch.proved(&proof);
+                    self.proofs.push(proof);
+                    return Ok(());
+                }
+                Passed::FalseAlarm => {
+                    work.attempt.outcome = AttemptOutcome::NotTried;
+                    work.attempt.reason = None;
+                }
+                Passed::Flaky(replays) => {
+                    work.attempt.outcome = AttemptOutcome::Inconclusive;
+                    work.attempt.reason = Some(format!(
+                        "a violation was seen with {}, and came back in {} of {} replays",
+                        schedule.name(),
+                        replays.reproduced,
+                        replays.of
+                    ));
+                }
+                Passed::Inconclusive(reason) => {
+                    work.attempt.outcome = AttemptOutcome::Inconclusive;
+                    work.attempt.reason = Some(reason);
+                    work.done = true;
+                    return Ok(());
+                }
+            }
+        }
+        if work.attempt.outcome == AttemptOutcome::NotTried {
+            work.attempt.outcome = AttemptOutcome::NoViolation;
+        }
+        Ok(())
+    }
+
+    /// The same with less, if that is proved just as well. Time may be up: then it stays as it is.
+    fn smaller(
+        &self,
+        set: &SerialSet,
+        schedule: &Schedule,
+    ) -> Result<Option<(SerialSet, Passed)>, RunError> {
+        let smaller = match shrink::shrink(self.lab, set, schedule) {
+            Ok(Some(smaller)) => smaller,
+            Ok(None) | Err(RunError::Stopped(Stop::Budget)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut smaller = smaller;
+        let seen = gates::run(self.lab, &smaller, schedule, false);
+        let again = seen.and_then(|seen| {
+            gates::pass(self.lab, &mut smaller, schedule, &seen, gates::REPLAYS_TOLD)
+        });
+        match again {
+            Ok(passed @ Passed::Proved { .. }) => Ok(Some((smaller, passed))),
+            Ok(_) | Err(RunError::Stopped(Stop::Budget)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// As many replays as a proof is told with, if there is time for them.
+    fn told(
+        &self,
+        set: &mut SerialSet,
+        schedule: &Schedule,
+        passed: Passed,
+    ) -> Result<Passed, RunError> {
+        let rest = gates::REPLAYS_TOLD - gates::REPLAYS_NEEDED;
+        let more = match gates::replay(self.lab, set, schedule, 0, rest) {
+            Ok(more) => more,
+            Err(RunError::Stopped(Stop::Budget)) => return Ok(passed),
+            Err(error) => return Err(error),
+        };
+        let Passed::Proved {
+            violation,
+            outcome,
+            mut replays,
+        } = passed
+        else {
+            return Ok(passed);
+        };
+        let (Passed::Proved { replays: more, .. } | Passed::Flaky(more)) = more else {
+            return Ok(Passed::Proved {
+                violation,
+                outcome,
+                replays,
+            });
+        };
+        replays.reproduced += more.reproduced;
+        replays.of += more.of;
+        Ok(Passed::Proved {
+            violation,
+            outcome,
+            replays,
+        })
+    }
+
+    /// Finds a set-up with which every call works in some order.
+    fn prepare(&mut self, work: &mut Work<'_>) -> Result<bool, RunError> {
+        let assignment = work.scope.assignment(work.candidate.scenario.calls.len());
+        let mut reason = "no set-up was found with which the calls succeed".to_owned();
+        for setup in &work.candidate.setups {
+            let scenario = Scenario {
+                setup: setup.clone(),
+                ..work.candidate.scenario.clone()
+            };
+            match SerialSet::record(self.lab, &scenario, &assignment, false) {
+                Ok(set) if set.works() => {
+                    work.set = Some(set);
+                    return Ok(true);
+                }
+                Ok(set) => {
+                    if let Some(reply) = set
+                        .runs
+                        .first()
+                        .and_then(|run| run.outcome.replies.iter().find(|reply| !reply.is_ok()))
+                    {
+                        reason = format!(
+                            "the calls fail one after the other, too: {}",
+                            timeline::short(&reply.shown(), 100)
+                        );
+                    }
+                }
+                Err(RunError::Setup { .. } | RunError::Gone) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        work.done = true;
+        work.attempt.outcome = AttemptOutcome::NotPossible;
+        work.attempt.reason = Some(reason);
+        Ok(false)
+    }
+
+    fn schedules_of(&self, work: &Work<'_>, round: &Round) -> Vec<Schedule> {
+        let Some(set) = &work.set else {
+            return Vec::new();
+        };
+        let many = set.scenario.calls.len() > MOST_CALLS;
+        match round {
+            Round::Burst(_) => vec![Schedule::Burst],
+            Round::Jitter => (1..=JITTERS)
+                .map(|seed| Schedule::Jitter { seed })
+                .collect(),
+            // Eight calls are for limits: there is nothing to hold.
+            Round::Hold(..) | Round::Deep if many => Vec::new(),
+            Round::Hold(place, _) => (0..set.scenario.calls.len())
+                .flat_map(|call| {
+                    let twins = call > 0 && set.scenario.calls[call] == set.scenario.calls[0];
+                    // Identical calls have one role.
+                    let points = if twins { 0 } else { points(set, call, *place) };
+                    (1..=points.min(MOST_POINTS)).map(move |point| Schedule::Hold {
+                        call,
+                        point,
+                        at: *place,
+                        then: None,
+                    })
+                })
+                .collect(),
+            Round::Deep => deep(set, &self.limits.places),
+        }
+    }
+
+    /// Two proofs of one search have different names.
+    fn named(&self, mut proof: Proof) -> Proof {
+        let count = self
+            .proofs
+            .iter()
+            .filter(|other| other.id.starts_with(&proof.id))
+            .count();
+        if count > 0 {
+            proof.id = format!("{}-{}", proof.id, count + 1);
+        }
+        proof
+    }
+}
+
+/// One way of trying, for all candidates in turn.
+enum Round {
+    Burst(Scope),
+    Hold(Place, Scope),
+    Jitter,
+    Deep,
+}
+
+impl Round {
+    fn concerns(&self, scope: Scope) -> bool {
+        match self {
+            Self::Burst(own) | Self::Hold(_, own) => *own == scope,
+            Self::Jitter | Self::Deep => true,
+        }
+    }
+}
+
+/// How often a call can be held, as seen when it ran first.
+fn points(set: &SerialSet, call: usize, place: Place) -> u32 {
+    let source = match place {
+        Place::Syscall => toctou_hold::Source::Syscall,
+        Place::Await => toctou_hold::Source::Await,
+    };
+    let run = set.runs.iter().find(|run| run.order.first() == Some(&call));
+    let count = run.map_or(0, |run| {
+        run.outcome
+            .events
+            .iter()
+            .zip(&run.outcome.owners)
+            .filter(|(event, owner)| {
+                **owner == Some(call) && event.class.is_point() && event.source == source
+            })
+            .count()
+    });
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Both calls are held, each once.
+fn deep(set: &SerialSet, places: &[Place]) -> Vec<Schedule> {
+    let mut all = Vec::new();
+    for place in places {
+        for call in 0..set.scenario.calls.len().min(2) {
+            for point in 1..=points(set, call, *place).min(MOST_POINTS) {
+                for then in 1..=points(set, 1 - call, *place).min(MOST_POINTS) {
+                    all.push(Schedule::Hold {
+                        call,
+                        point,
+                        at: *place,
+                        then: Some(then),
+                    });
+                }
+            }
+        }
+    }
+    all
+}
