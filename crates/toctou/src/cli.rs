@@ -76,7 +76,7 @@ pub(crate) enum ColorChoice {
 pub(crate) enum Command {
     /// Find races in the source of a server
     #[command(after_long_help = SCAN_EXAMPLES)]
-    Scan(ScanArgs),
+    Scan(Box<ScanArgs>),
     /// Show what a rule means and how to fix what it finds
     Explain(ExplainArgs),
     /// List the rules
