@@ -101,17 +101,17 @@ fn short_help_of_scan() {
       -q, --quiet                   Write the report and nothing else
           --stats                   Show counts, and the calls that no library model knows
 
-    Changes:
-          --diff         Show changes that close findings, as a unified diff; change nothing
-          --fix          Make these changes, then report what is left
-          --allow-dirty  Change files that Git could not bring back
-
     Sources:
           --max-fetch <MB>           Fetch no more than this, packed or unpacked, in megabytes
                                      [default: 512]
           --fetch-timeout <SECONDS>  Fetch no longer than this [default: 300]
           --allow-http <HOST>        Host whose repositories may come by plain http (can be
                                      repeated) [default: this machine]
+
+    Changes:
+          --diff         Show changes that close findings, as a unified diff; change nothing
+          --fix          Make these changes, then report what is left
+          --allow-dirty  Change files that Git could not bring back
 
     Result:
           --fail-on <SEVERITY>  Exit with 1 only for findings of this severity or worse
