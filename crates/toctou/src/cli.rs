@@ -154,13 +154,13 @@ pub(crate) struct ScanArgs {
     #[arg(long, short, value_name = "FORMAT[=PATH]", value_parser = parse_output, help_heading = "Output")]
     pub(crate) output: Vec<OutputSpec>,
 
-    /// What `toctou prove --output json` found: the html report shows the real runs
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub(crate) proofs: Option<PathBuf>,
-
     /// Add a Markdown report to the job's summary page, in GitHub Actions
     #[arg(long, help_heading = "Output")]
     pub(crate) job_summary: bool,
+
+    /// What `toctou prove --output json` found: the html report shows the real runs
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) proofs: Option<PathBuf>,
 
     /// Draw every timeline and name everything that was skipped
     #[arg(long, short, help_heading = "Output")]
