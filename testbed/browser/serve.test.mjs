@@ -1,12 +1,11 @@
 // `toctou serve` in a browser: paste an address, watch, read the report, come back by the badge.
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
-import { axe, openBrowser, openPage, root, scratch, toctou } from "./browser.mjs";
-import { serveGit } from "./git-server.mjs";
+import { axe, openBrowser, openPage, root, scratch } from "./browser.mjs";
+import { serveGit, serveSite } from "./servers.mjs";
 
 const folder = scratch();
 let browser, git, site, base;
@@ -19,20 +18,13 @@ before(async () => {
   run("add", "-A");
   run("commit", "--quiet", "-m", "testbed");
   git = await serveGit(join(folder, "served"), { slow: 400 });
-  site = spawn(toctou, ["serve", "--listen", "127.0.0.1:0", "--store", join(folder, "serve.db"), "--allow-private"], { stdio: ["ignore", "ignore", "pipe"] });
-  base = await new Promise((resolve, reject) => {
-    const lines = createInterface({ input: site.stderr });
-    lines.on("line", (line) => {
-      const address = line.match(/^toctou serve: (http:\S+)\/$/);
-      if (address) resolve(address[1]);
-    });
-    lines.on("close", () => reject(new Error("toctou serve did not start")));
-  });
+  site = await serveSite(folder, "--allow-private");
+  base = site.url;
   browser = await openBrowser();
 });
 after(async () => {
   await browser.close();
-  site.kill();
+  site.close();
   git.close();
 });
 

@@ -275,6 +275,11 @@ fn differ(expected: &Node, found: &Node, path: &str, all: &mut Vec<Difference>) 
                 }
             }
         }
+        (Node::List(a), Node::List(b)) if a.len() == b.len() => {
+            for (left, right) in a.iter().zip(b) {
+                differ(left, right, &join(path, "*"), all);
+            }
+        }
         (Node::List(a), Node::List(b)) => {
             // Lists that grew or shrank: say which items, not that all moved.
             let mut rest: Vec<&Node> = b.iter().collect();
@@ -290,13 +295,6 @@ fn differ(expected: &Node, found: &Node, path: &str, all: &mut Vec<Difference>) 
             if missing.len() == 1 && rest.len() == 1 {
                 differ(missing[0], rest[0], &join(path, "*"), all);
                 return;
-            }
-            if missing.is_empty() && rest.is_empty() {
-                all.push(Difference {
-                    path: path.to_owned(),
-                    expected: Some(expected.to_string()),
-                    found: Some(found.to_string()),
-                });
             }
             all.extend(missing.into_iter().map(|item| Difference {
                 path: join(path, "*"),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use toctou_hold::{
-    Hooks, Launch, Process, ProcessId, Sandbox, SandboxSpec, Snapshot, State, Supervisor,
+    Hooks, Launch, Mark, Process, ProcessId, Sandbox, SandboxSpec, Snapshot, State, Supervisor,
 };
 use tokio::runtime::Handle;
 
@@ -54,6 +54,8 @@ pub struct Server {
 pub struct Cell {
     pub servers: Vec<Server>,
     pub supervisor: Supervisor,
+    /// Before anything happened.
+    pub start: Mark,
     handle: Handle,
     sandbox: Option<Sandbox>,
     workspace: String,
@@ -75,6 +77,7 @@ impl Maker {
         let workspace = sandbox.paths().workspace.to_string_lossy().into_owned();
         let mut cell = Cell {
             servers: Vec::new(),
+            start: supervisor.mark(),
             supervisor,
             handle: self.handle.clone(),
             sandbox: Some(sandbox),

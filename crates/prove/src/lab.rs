@@ -25,7 +25,7 @@ pub enum RunError {
     Start(StartError),
     #[error("set-up call `{call}` failed: {reply}")]
     Setup { call: String, reply: String },
-    #[error("the server ended while it was set up")]
+    #[error("the server ended while its tools were called")]
     Gone,
 }
 

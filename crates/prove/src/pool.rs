@@ -56,6 +56,12 @@ impl Pool {
         &self.shared.maker
     }
 
+    /// Says what will be asked for, so that it is there by then.
+    pub fn want(&self, processes: usize) {
+        self.shared.lock().wanted = processes;
+        self.shared.changed.notify_all();
+    }
+
     /// A cell with that many servers, which nobody has used.
     pub fn take(&self, processes: usize) -> Result<Cell, StartError> {
         let mut stock = self.shared.lock();

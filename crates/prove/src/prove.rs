@@ -210,11 +210,17 @@ impl Bench {
                 reads: false,
                 awaits: true,
             },
-            patience: START,
+            patience: START.min(options.budget / 2),
         });
+        // The first one is looked at more closely than those that follow.
+        let closely = Hooks {
+            reads: true,
+            ..maker.hooks
+        };
+        let cell = maker.make_with(1, closely).map_err(RunError::from)?;
         let pool = Pool::new(maker).map_err(ProveError::Threads)?;
+        pool.want(1);
         let lab = Lab::new(pool, budget.clone(), options.patience);
-        let cell = lab.pool.take(1).map_err(RunError::from)?;
         let mut notes: Vec<String> = Vec::new();
         if let Some(sandbox) = cell.sandbox() {
             notes.extend(sandbox.isolation().notes.iter().cloned());
@@ -256,6 +262,7 @@ pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Re
     let mut examples = options.examples.clone();
     examples.extend(recorded::examples(&options.traffic));
     let survey = probe::survey(&bench.lab, &mut cell, tools, examples)?;
+    bench.lab.logs.clone_from(&survey.logs);
     drop(cell);
     let candidates = plan(options, &survey);
     if candidates.is_empty() {

@@ -1,7 +1,7 @@
 //! From a command to an answer: the order in which things are tried.
 //!
-//! The cheap try comes first for all candidates, since it often suffices; then
-//! one call after the other is held. What was proved for two tools is not
+//! The cheap try comes first for a few candidates, since it often suffices; then
+//! one call after the other is held; then the next few. What was proved for two tools is not
 //! looked for again, so that the time goes to what is not known yet.
 
 use std::collections::BTreeSet;
@@ -86,6 +86,8 @@ struct Work<'c> {
 /// Points of one call beyond this are not tried.
 const MOST_POINTS: u32 = 40;
 const JITTERS: u64 = 6;
+/// So many candidates are tried by every means before the next.
+const FEW: usize = 4;
 
 impl<'a> Search<'a> {
     pub fn new(lab: &'a Lab, command: &'a Command, limits: Limits, watch: &'a dyn Watch) -> Self {
@@ -137,12 +139,22 @@ impl<'a> Search<'a> {
         if self.limits.bursts {
             rounds.push(Round::Burst(Scope::CrossProcess));
         }
+        // The likeliest few by every means, then the next.
+        let few = FEW * self.limits.scopes.len().max(1);
+        for some in works.chunks_mut(few) {
+            self.chunk(some, &rounds)?;
+        }
+        let mut rest = Vec::new();
         if self.limits.jitter {
-            rounds.push(Round::Jitter);
+            rest.push(Round::Jitter);
         }
         if self.limits.deep {
-            rounds.push(Round::Deep);
+            rest.push(Round::Deep);
         }
+        self.chunk(works, &rest)
+    }
+
+    fn chunk(&mut self, works: &mut [Work<'_>], rounds: &[Round]) -> Result<(), RunError> {
         for round in rounds {
             for work in works.iter_mut() {
                 if self.limits.first && !self.proofs.is_empty() {
@@ -153,7 +165,7 @@ impl<'a> Search<'a> {
                 }
                 self.lab.budget.check()?;
                 self.watch.doing(&work.candidate.shown(), self.schedules);
-                self.attempt(work, &round)?;
+                self.attempt(work, round)?;
             }
         }
         Ok(())

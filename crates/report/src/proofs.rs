@@ -5,7 +5,9 @@
 
 use serde::Deserialize;
 use thiserror::Error;
+use toctou_core::finding::Finding;
 use toctou_core::interleaving::Interleaving;
+use toctou_core::rule::Confidence;
 
 const SCHEMA: &str = "toctou.prove/1";
 
@@ -83,6 +85,21 @@ impl Proofs {
             Ok(proofs)
         } else {
             Err(ProofsError::Schema(proofs.schema))
+        }
+    }
+
+    /// What was proved is certain, and says so.
+    pub fn mark(&self, findings: &mut [Finding]) {
+        for finding in findings {
+            if let Some((tried, Some(proof))) = self.of(&finding.fingerprint)
+                && tried.status == "proved"
+            {
+                finding.confidence = Confidence::High;
+                finding.because = format!(
+                    "`toctou prove` made it happen in {} of {} replays: {}",
+                    proof.replays.reproduced, proof.replays.of, proof.recipe.headline
+                );
+            }
         }
     }
 

@@ -7,6 +7,7 @@ mod form;
 mod pages;
 mod routes;
 mod service;
+mod submit;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,13 +16,17 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use toctou_sync::{Limit, Memory, MemoryOptions, Semaphores as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
+use crate::callers;
 use crate::log::log;
 pub(crate) use service::{Service, SiteOptions};
 
 const MOST_CONNECTIONS: usize = 1024;
+/// One caller cannot have them all.
+const MOST_OF_ONE: u32 = 256;
 /// A client that takes longer to say what it wants is gone.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 const MOST_HEADERS: usize = 64;
@@ -34,6 +39,8 @@ pub(crate) async fn accept(
     mut stopped: watch::Receiver<bool>,
 ) {
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    // Connections are of this process, wherever the other limits are kept.
+    let peers = Memory::new(MemoryOptions::default());
     let mut connections = tokio::task::JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -54,10 +61,20 @@ pub(crate) async fn accept(
             log("too-many-connections", &MOST_CONNECTIONS);
             continue;
         };
+        // Behind a proxy, all come from the proxy.
+        let of_one = if service.options.behind_proxy {
+            None
+        } else {
+            let limit = Limit::at_most(MOST_OF_ONE);
+            match peers.enter(&callers::name(peer.ip()), limit).await {
+                Ok(permit) => Some(permit),
+                Err(_) => continue,
+            }
+        };
         let _ = stream.set_nodelay(true);
         let (service, stopped) = (Arc::clone(&service), stopped.clone());
         connections.spawn(async move {
-            let _permit = permit;
+            let _permits = (permit, of_one);
             serve(stream, peer, service, stopped).await;
         });
     }

@@ -8,6 +8,7 @@
 //!
 //! Both databases run the same statements, each of them atomic by itself.
 
+mod job;
 mod postgres;
 mod sqlite;
 
@@ -15,6 +16,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use thiserror::Error;
+
+pub(crate) use job::Value;
+pub use job::{Claim, Format, Job, NewJob, Outcome, Report, State};
 
 /// A job that ended its workers this often is the reason.
 pub const MOST_ATTEMPTS: i64 = 3;
@@ -30,162 +34,6 @@ pub enum StoreError {
 }
 
 pub type Result<T> = std::result::Result<T, StoreError>;
-
-/// A value of a column. All numbers have 64 bits.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
-    Null,
-    Int(i64),
-    Text(String),
-    Bytes(Vec<u8>),
-}
-
-impl Value {
-    fn text(&self) -> String {
-        match self {
-            Self::Text(text) => text.clone(),
-            _ => String::new(),
-        }
-    }
-
-    fn some_text(&self) -> Option<String> {
-        match self {
-            Self::Text(text) => Some(text.clone()),
-            _ => None,
-        }
-    }
-
-    fn int(&self) -> i64 {
-        match self {
-            Self::Int(number) => *number,
-            _ => 0,
-        }
-    }
-
-    fn some_int(&self) -> Option<i64> {
-        match self {
-            Self::Int(number) => Some(*number),
-            _ => None,
-        }
-    }
-
-    fn bytes(self) -> Option<Vec<u8>> {
-        match self {
-            Self::Bytes(bytes) => Some(bytes),
-            _ => None,
-        }
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<i64> for Value {
-    fn from(number: i64) -> Self {
-        Self::Int(number)
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
-    Queued,
-    Running,
-    Done,
-    Failed,
-}
-
-impl State {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-        }
-    }
-
-    fn parse(text: &str) -> Self {
-        match text {
-            "queued" => Self::Queued,
-            "running" => Self::Running,
-            "done" => Self::Done,
-            _ => Self::Failed,
-        }
-    }
-
-    pub fn is_over(self) -> bool {
-        matches!(self, Self::Done | Self::Failed)
-    }
-}
-
-/// What somebody asked for.
-#[derive(Clone, Debug)]
-pub struct NewJob {
-    pub id: String,
-    /// An address, or the name of an upload.
-    pub source: String,
-    /// An archive. Uploads are not listed: only who has the address sees the report.
-    pub upload: Option<Vec<u8>>,
-    pub caller: String,
-}
-
-/// A job as it is now.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Job {
-    /// Grows with every job that is accepted.
-    pub number: i64,
-    pub id: String,
-    pub source: String,
-    pub is_upload: bool,
-    pub state: State,
-    pub progress: String,
-    pub error: Option<String>,
-    pub grade: Option<String>,
-    pub score: Option<i64>,
-    pub findings: Option<i64>,
-    pub revision: Option<String>,
-    /// Milliseconds since 1970.
-    pub created: i64,
-    pub finished: Option<i64>,
-}
-
-/// A job in the hands of a worker.
-#[derive(Clone, Debug)]
-pub struct Claim {
-    pub id: String,
-    pub fence: i64,
-    pub source: String,
-    pub upload: Option<Vec<u8>>,
-}
-
-/// How a job ended.
-#[derive(Clone, Debug)]
-pub enum Outcome {
-    Done(Box<Report>),
-    Failed(String),
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    pub grade: String,
-    pub score: i64,
-    pub findings: i64,
-    pub revision: Option<String>,
-    /// Both gzipped.
-    pub json: Vec<u8>,
-    pub html: Vec<u8>,
-    /// What the page may do: it names the script of the version that made it.
-    pub policy: String,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Format {
-    Json,
-    Html,
-}
 
 enum Db {
     Sqlite(sqlite::Sqlite),
@@ -375,10 +223,11 @@ impl Store {
         Ok(rows.first().map(|row| job(row)))
     }
 
-    /// The newest reports of addresses, from before a number.
-    pub async fn recent(&self, before: i64, most: i64) -> Result<Vec<Job>> {
+    /// The newest scans of addresses, from before a number; all of them, or those with a report.
+    pub async fn recent(&self, before: i64, most: i64, all: bool) -> Result<Vec<Job>> {
+        let which = if all { "" } else { "AND state = 'done'" };
         let statement = format!(
-            "SELECT {JOB} FROM jobs WHERE is_upload = 0 AND number < $1 ORDER BY number DESC LIMIT $2"
+            "SELECT {JOB} FROM jobs WHERE is_upload = 0 AND number < $1 {which} ORDER BY number DESC LIMIT $2"
         );
         let rows = self
             .rows(&statement, vec![before.into(), most.into()])

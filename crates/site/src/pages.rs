@@ -9,7 +9,9 @@ const NOT_HERE: &[&str] = &["target", "node_modules", "venv", "crates", "fuzz"];
 /// The guides in the order in which one needs them; others follow by name.
 const GUIDES: &[&str] = &[
     "docs/scan.md",
+    "docs/sources.md",
     "docs/report.md",
+    "docs/serve.md",
     "docs/prove.md",
     "docs/guard.md",
     "docs/ci.md",

@@ -158,8 +158,9 @@ pub(crate) struct ScanArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) job_summary: bool,
 
-    /// What `toctou prove --output json` found: the html report shows the real runs
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    /// The JSON of `toctou prove --from … --output json`: what it proved is of high confidence,
+    /// and the html report shows the real runs
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
     pub(crate) proofs: Option<PathBuf>,
 
     /// Draw every timeline and name everything that was skipped

@@ -27,10 +27,10 @@ pub(crate) fn run(cli: Cli) -> Result<u8, Error> {
         Command::Init(args) => init::run(&args).map(|()| 0),
         Command::Baseline(args) => baseline::run(&args).map(|()| 0),
         Command::Guard(args) => guard::run(&args),
+        Command::Prove(args) => prove::run(&args),
         Command::Lsp => lsp::run().map(|()| 0),
         Command::Mcp(args) => mcp::run(&args).map(|()| 0),
         Command::Serve(args) => serve::run(&args).map(|()| 0),
-        Command::Prove(args) => prove::run(&args),
         Command::Completions(args) => completions::run(&args).map(|()| 0),
         Command::Dev(args) => dev::run(&args).map(|()| 0),
     }

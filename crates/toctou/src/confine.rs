@@ -7,11 +7,15 @@ use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 
 use crate::cli::SourceArgs;
 use crate::errors::Error;
+use crate::pipeline::STACK;
 
 /// Files that it may have open at a time.
 const FILES: u64 = 1024;
+/// Addresses that are taken and not used: the program itself, and what the
+/// runtime of Node sets aside.
+const UNUSED: u64 = 256 << 20;
 
-pub(crate) fn apply(args: &SourceArgs) -> Result<(), Error> {
+pub(crate) fn apply(args: &SourceArgs, threads: Option<u16>) -> Result<(), Error> {
     if args.confine_memory.is_none() && args.confine_cpu.is_none() {
         return Ok(());
     }
@@ -29,7 +33,13 @@ pub(crate) fn apply(args: &SourceArgs) -> Result<(), Error> {
     limit(Resource::Nofile, FILES)?;
     limit(Resource::Fsize, args.max_fetch.saturating_mul(2 << 20))?;
     if let Some(megabytes) = args.confine_memory {
-        limit(Resource::As, megabytes.saturating_mul(1 << 20))?;
+        // What is limited are addresses, and stacks take many of them.
+        let stacks = (u64::from(threads.unwrap_or(1)) + 1).saturating_mul(STACK as u64);
+        let memory = megabytes.saturating_mul(1 << 20);
+        limit(
+            Resource::As,
+            memory.saturating_add(stacks).saturating_add(UNUSED),
+        )?;
     }
     if let Some(seconds) = args.confine_cpu {
         limit(Resource::Cpu, seconds)?;

@@ -78,12 +78,12 @@ pub(crate) enum Error {
     Servers { path: PathBuf, message: String },
     #[error("no policy can be made")]
     NotAScan { path: PathBuf, message: String },
-    #[error("the proofs are not valid")]
-    Proofs { path: PathBuf, message: String },
     #[error("nothing can be proved")]
     Prove(toctou_prove::ProveError),
     #[error("the plan is not valid")]
     Plan { path: PathBuf, message: String },
+    #[error("the proofs are not valid")]
+    Proofs { path: PathBuf, message: String },
     #[error("cannot start {count} threads")]
     Threads { count: usize, message: String },
     #[error("generated files are not current")]
@@ -227,7 +227,7 @@ impl Error {
             Self::Guard(error) => error.hint().map(str::to_owned),
             Self::Serve(error) => error.hint().map(str::to_owned),
             Self::WhichServer { .. } => Some(
-                "give its command (`toctou guard -- node server.js`), or choose one: `--servers mcp.json --server NAME`"
+                "give its command after `--` (`-- node server.js`), or choose one: `--servers mcp.json --server NAME`"
                     .to_owned(),
             ),
             Self::Access { .. } => Some(
@@ -241,12 +241,12 @@ impl Error {
             Self::NotAScan { .. } => {
                 Some("`toctou scan --output json=scan.json` writes what is needed".to_owned())
             }
+            Self::Prove(error) => error.hint().map(str::to_owned),
+            Self::Plan { .. } => Some("the formats are described in docs/prove.md".to_owned()),
             Self::Proofs { .. } => Some(
                 "`toctou prove --from scan.json --output json=proofs.json -- COMMAND` writes them"
                     .to_owned(),
             ),
-            Self::Prove(error) => error.hint().map(str::to_owned),
-            Self::Plan { .. } => Some("the formats are described in docs/prove.md".to_owned()),
             Self::Threads { .. } => Some("try a smaller `--threads`".to_owned()),
             Self::Stale { .. } => Some("run `cargo run -p toctou -- dev generate`".to_owned()),
             Self::Stopped => None,

@@ -34,7 +34,7 @@ use lower::{Outcome, keep, lower};
 use panics::{caught, guarded, quietly};
 
 /// Deeply nested source must not overflow; only touched pages cost memory.
-const STACK: usize = 256 << 20;
+pub(crate) const STACK: usize = 256 << 20;
 
 pub(crate) struct Request<'a> {
     pub(crate) root: &'a Root,

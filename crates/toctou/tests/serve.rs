@@ -210,6 +210,7 @@ fn no_private_address_is_asked() {
         let error = site.failure(&site.submit(source));
         assert!(!error.contains("findings"), "{source}: {error}");
         let words = [
+            "to a public address",
             "not a public address",
             "cannot be looked up",
             "only https",
@@ -298,6 +299,26 @@ fn hostile_archives_and_repositories() {
         .flatten()
         .collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// Source whose analysis wants more memory than a scan may have: the scan fails, the service does not.
+#[test]
+fn memory_has_a_limit() {
+    let project = Project::new(&[]);
+    let mut options = OPEN.to_vec();
+    options.extend(["--max-memory", "1024"]);
+    let site = Site::start(project.path(), &options);
+    let mut text = "export const all = [".to_owned();
+    while text.len() < 9 << 20 {
+        text += "{a:[1,{b:2}]},";
+    }
+    text += "];\n";
+    let zip = (0..3).fold(Zip::default(), |zip, n| {
+        zip.entry(&format!("part{n}.ts"), 0o100_644, text.as_bytes())
+    });
+    let error = site.failure(&site.upload("memory.zip", &zip.bytes()));
+    assert!(error.contains("more than it may have"), "{error}");
+    assert_eq!(site.get("/healthz").status, 200);
 }
 
 #[test]

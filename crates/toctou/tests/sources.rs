@@ -209,3 +209,55 @@ fn an_interrupt_leaves_nothing_behind() {
         0
     );
 }
+
+/// A stranger's host is looked up once: git is told the address, and follows no redirect.
+#[test]
+fn git_is_kept_to_the_address_that_was_checked() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let project = Project::new(&[]);
+    repository(&project.at("served/notes"), &[("index.ts", RACY)]);
+    let server = GitServer::start(&project.at("served"));
+    // A git that notes what it is asked to do, and does it.
+    let real = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .map(|folder| folder.join("git"))
+        .find(|path| path.is_file())
+        .expect("git");
+    let log = project.at("asked");
+    project.write(
+        "bin/git",
+        format!(
+            "#!/bin/sh\necho \"$@\" >>{}\nexec {} \"$@\"\n",
+            log.display(),
+            real.display()
+        ),
+    );
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(project.at("bin/git"), executable).expect("a program");
+    let mut env = environment(&project);
+    env[0].1 = format!("{}:{}", project.at("bin").display(), env[0].1);
+    let env: Vec<(&str, &str)> = env.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    let source = format!("http://localhost:{}/notes", server.port);
+    let run = project.run_with(&format!("scan --reach intranet {source}"), &env);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    let asked = std::fs::read_to_string(&log).expect("a log");
+    let fetch = asked
+        .lines()
+        .find(|line| line.contains(" fetch "))
+        .expect("a fetch");
+    let pin = format!("http.curloptResolve=localhost:{}:", server.port);
+    assert!(
+        fetch.contains(&pin) && fetch.contains("127.0.0.1"),
+        "{fetch}"
+    );
+    assert!(fetch.contains("http.followRedirects=false"), "{fetch}");
+    assert!(fetch.contains(&format!("-- {source} HEAD")), "{fetch}");
+
+    // And git does as it is told: this name has no address of its own.
+    let pin = format!(
+        "http.curloptResolve=nowhere.invalid:{}:127.0.0.1",
+        server.port
+    );
+    let url = format!("http://nowhere.invalid:{}/notes", server.port);
+    let listed = git(project.path(), &["-c", &pin, "ls-remote", &url]);
+    assert!(listed.contains("refs/heads/main"), "{listed}");
+}

@@ -1,6 +1,7 @@
 //! Something stands twice that stands once after every serial order.
 
 use super::{Class, Evidence, Kind};
+use crate::timeline::short;
 
 pub fn judge(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
     if evidence.class != Class::State {
@@ -16,15 +17,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
     list.then(|| {
         (
             Kind::Duplicate,
-            format!("{} stands there once too often", short(found)),
+            format!("{} stands there once too often", short(found, 80)),
         )
     })
-}
-
-fn short(text: &str) -> String {
-    if text.chars().count() > 80 {
-        let start: String = text.chars().take(77).collect();
-        return format!("{start}...");
-    }
-    text.to_owned()
 }

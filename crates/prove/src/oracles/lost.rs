@@ -16,7 +16,8 @@ pub fn judge(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
     if missing.is_empty() {
         return None;
     }
-    // Whose words are among what is missing?
+    let left = left(evidence);
+    // Whose words are among what is missing, and nowhere else?
     for (index, call) in evidence.scenario.calls.iter().enumerate() {
         let ok = evidence
             .outcome
@@ -39,6 +40,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
         let own = words
             .iter()
             .filter(|word| !others.iter().any(|other| other.contains(word.as_str())))
+            .filter(|word| !left.contains(word.as_str()))
             .find(|word| missing.iter().any(|text| text.contains(word.as_str())));
         if let Some(word) = own {
             let text = format!(
@@ -49,6 +51,28 @@ pub fn judge(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
         }
     }
     None
+}
+
+/// What is left, without files that no call touched; if none did, what the tools say.
+fn left(evidence: &Evidence<'_>) -> String {
+    let before = evidence.serial.first().map(|run| &run.outcome.files.all);
+    let changed: Vec<String> = evidence
+        .outcome
+        .files
+        .all
+        .iter()
+        .filter(|(path, content)| before.and_then(|before| before.get(*path)) != Some(*content))
+        .map(|(_, content)| content.value().to_string())
+        .collect();
+    if !changed.is_empty() {
+        return changed.concat();
+    }
+    let said = evidence
+        .outcome
+        .observed
+        .iter()
+        .map(|reply| reply.value().to_string());
+    said.collect()
 }
 
 fn collect(value: &serde_json::Value, words: &mut Vec<String>) {

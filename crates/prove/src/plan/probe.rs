@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use toctou_hold::Class;
 
 use super::fixtures;
 use super::harvest::{Harvest, resolve};
@@ -57,6 +58,8 @@ pub struct Survey {
     pub seconds: Vec<Call>,
     /// Examples of the user, by tool.
     pub examples: Vec<Call>,
+    /// Files that are added to and never looked at.
+    pub logs: BTreeSet<String>,
 }
 
 const MOST_OBSERVERS: usize = 4;
@@ -118,10 +121,41 @@ pub fn survey(
             probe.survey.tools.push(known);
         }
     }
-    let mut survey = probe.survey;
+    let Probe {
+        cell, mut survey, ..
+    } = probe;
     survey.second_things();
     survey.choose_observers();
+    survey.logs = logs(cell);
     Ok(survey)
+}
+
+/// Files of the state that are only ever appended to.
+fn logs(cell: &Cell) -> BTreeSet<String> {
+    let (Some(sandbox), Some(snapshot)) = (cell.sandbox(), cell.snapshot()) else {
+        return BTreeSet::new();
+    };
+    let events = cell.supervisor.events_since(cell.start);
+    snapshot
+        .entries
+        .keys()
+        .filter(|key| {
+            let seen = sandbox.seen(key).to_string_lossy().into_owned();
+            let mut touched = events
+                .iter()
+                .filter(|event| event.paths.contains(&seen))
+                .peekable();
+            touched.peek().is_some()
+                && touched.all(|event| {
+                    let opens = event.name.starts_with("open");
+                    event.class == Class::Mutate && (!opens || event.detail.contains("append"))
+                })
+                && events
+                    .iter()
+                    .any(|event| event.paths.contains(&seen) && event.detail.contains("append"))
+        })
+        .cloned()
+        .collect()
 }
 
 struct Probe<'a> {

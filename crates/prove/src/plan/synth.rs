@@ -429,7 +429,7 @@ fn any(schema: &Value, depth: usize, test: &dyn Fn(&str, &Value) -> bool) -> boo
         return false;
     }
     let properties = schema.get("properties").and_then(Value::as_object);
-    let here = properties.into_iter().flatten().any(|(name, property)| {
+    properties.into_iter().flatten().any(|(name, property)| {
         let leaf = !matches!(kind(property), "object" | "array");
         let items = property.get("items");
         (leaf && test(name, property))
@@ -438,8 +438,7 @@ fn any(schema: &Value, depth: usize, test: &dyn Fn(&str, &Value) -> bool) -> boo
                 any(items, depth + 1, test)
                     || (kind(items) != "object" && test(singular(name), items))
             })
-    });
-    here
+    })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::proof::Proof;
 use crate::scenario::letter;
 use crate::timeline::short;
 
-const MOST_DIFFERENCES: usize = 8;
+const MOST_DIFFERENCES: usize = 4;
 
 pub fn render(report: &Report, terminal: Terminal) -> String {
     let paint = Paint {

@@ -95,15 +95,16 @@ async fn suite(store: &Store) {
     upload.upload = Some(b"PK".to_vec());
     store.submit(upload).await.unwrap();
     let listed: Vec<String> = store
-        .recent(i64::MAX, 10)
+        .recent(i64::MAX, 10, true)
         .await
         .unwrap()
         .into_iter()
         .map(|j| j.id)
         .collect();
     assert_eq!(listed, ["c", "b", "a"]);
+    assert_eq!(store.recent(i64::MAX, 10, false).await.unwrap().len(), 1);
     let before = store.job("c").await.unwrap().unwrap().number;
-    assert_eq!(store.recent(before, 1).await.unwrap()[0].id, "b");
+    assert_eq!(store.recent(before, 1, true).await.unwrap()[0].id, "b");
     assert_eq!(
         store
             .latest("https://git.example/a")

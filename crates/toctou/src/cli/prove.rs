@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 pub(super) const PROVE_EXAMPLES: &str = "\
 Examples:
   toctou prove -- node server.js                 everything from the tools' own schemas
-  toctou prove -- npx -y @modelcontextprotocol/server-filesystem {workspace}
+  toctou prove -- node node_modules/.bin/server-filesystem {workspace}
                                                  {workspace} is the scratch folder
   toctou scan . --output json=scan.json; toctou prove --from scan.json -- node server.js
                                                  are these findings real?

@@ -63,8 +63,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86400), help_heading = "Limits of a scan")]
     pub(crate) timeout: u64,
 
-    /// A scan may have this much memory, in megabytes
-    #[arg(long, value_name = "MB", default_value_t = 4096, value_parser = clap::value_parser!(u64).range(512..), help_heading = "Limits of a scan")]
+    /// A scan may have this much memory, in megabytes (1024 or more)
+    #[arg(long, value_name = "MB", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(1024..), help_heading = "Limits of a scan")]
     pub(crate) max_memory: u64,
 
     /// Threads of a scan

@@ -64,6 +64,10 @@ fn files() -> Vec<(PathBuf, String)> {
             PathBuf::from("docs/reference/guard.schema.json"),
             schema(toctou_guard::policy::file::schema()),
         ),
+        (
+            PathBuf::from("docs/reference/prove.schema.json"),
+            schema(toctou_prove::report::Report::schema()),
+        ),
         (PathBuf::from("docs/rules/README.md"), rule_index()),
     ];
     for rule in registry::all() {

@@ -261,7 +261,7 @@ fn command(args: &ProveArgs) -> Result<Command, Error> {
         let [upstream] = all.as_slice() else {
             return Err(which(all.len()));
         };
-        of(upstream)
+        of(upstream, path)?
     } else {
         Command {
             argv: args.command.clone(),
@@ -280,10 +280,13 @@ fn command(args: &ProveArgs) -> Result<Command, Error> {
     Ok(command)
 }
 
-fn of(upstream: &Upstream) -> Command {
+fn of(upstream: &Upstream, path: &Path) -> Result<Command, Error> {
     match Target::of(upstream) {
-        Target::Command(command) => command,
-        Target::Url(_) => Command::default(),
+        Target::Command(command) => Ok(command),
+        Target::Url(url) => Err(Error::Servers {
+            path: path.to_owned(),
+            message: format!("`{url}` is reached by HTTP: prove can only start a command"),
+        }),
     }
 }
 

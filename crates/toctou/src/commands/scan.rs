@@ -26,7 +26,7 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
         false => output::plan(&args.output)?,
     };
     let proofs = args.proofs.as_deref().map(read_proofs).transpose()?;
-    confine::apply(&args.source)?;
+    confine::apply(&args.source, args.input.threads)?;
     let progress = progress(&args.input, args.quiet, args.source.progress_lines);
     let fetched = fetch::fetch(args, progress)?;
     let input = match &fetched {
@@ -43,6 +43,9 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
         let mut scan = input.scan(&args.input, baseline.as_ref(), progress)?;
         if let Some(fetched) = &fetched {
             fetched.add_to(&mut scan);
+        }
+        if let Some(proofs) = &proofs {
+            proofs.mark(&mut scan.findings);
         }
         let known = match &args.since {
             Some(name) => since::known(&input, &args.input, name, &mut scan)?,

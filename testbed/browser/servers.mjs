@@ -1,8 +1,25 @@
-// Git over http, by Git's own `http-backend`: serves the repositories of a folder.
+// Servers for the tests of this folder: Git over http, and `toctou serve`.
 import { spawn } from "node:child_process";
 import { createServer } from "node:http";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { toctou } from "./browser.mjs";
 
-/** Gives `{ url, close }`; `slow` milliseconds pass before every answer. */
+/** `toctou serve` with its store in a folder; gives `{ url, close }`. */
+export async function serveSite(folder, ...options) {
+  const site = spawn(toctou, ["serve", "--listen", "127.0.0.1:0", "--store", join(folder, "serve.db"), ...options], { stdio: ["ignore", "ignore", "pipe"] });
+  const url = await new Promise((resolve, reject) => {
+    const lines = createInterface({ input: site.stderr });
+    lines.on("line", (line) => {
+      const address = line.match(/^toctou serve: (http:\S+)\/$/);
+      if (address) resolve(address[1]);
+    });
+    lines.on("close", () => reject(new Error("toctou serve did not start")));
+  });
+  return { url, close: () => site.kill() };
+}
+
+/** The repositories of a folder, by Git's own `http-backend`. Gives `{ url, close }`; `slow` milliseconds pass before every answer. */
 export async function serveGit(folder, { slow = 0 } = {}) {
   const server = createServer((request, response) => {
     const { pathname, search } = new URL(request.url, "http://localhost");

@@ -1,0 +1,121 @@
+//! Small servers, good, bad and hostile: a clear answer within the budget.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use toctou_hold::Isolate;
+use toctou_prove::budget::Budget;
+use toctou_prove::proof::Proof;
+use toctou_prove::report::{Outcome, Report};
+use toctou_prove::search::{Scope, Watch};
+use toctou_prove::target::Command;
+use toctou_prove::{Options, ProveError, Replayed, prove, replay_recipe};
+
+struct Nobody;
+
+impl Watch for Nobody {
+    fn doing(&self, _what: &str, _schedules: usize) {}
+    fn proved(&self, _proof: &Proof) {}
+}
+
+fn options(kind: &str, seconds: u64) -> Options {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/server.py");
+    Options {
+        command: Command {
+            argv: vec![
+                "python3".to_owned(),
+                "-S".to_owned(),
+                script.to_string_lossy().into_owned(),
+                kind.to_owned(),
+            ],
+            ..Command::default()
+        }
+        .found(),
+        budget: Duration::from_secs(seconds),
+        network: false,
+        isolate: Isolate::Auto,
+        writable: Vec::new(),
+        scopes: vec![Scope::InProcess, Scope::CrossProcess],
+        deep: false,
+        first: true,
+        patience: Duration::from_secs(3),
+        examples: Vec::new(),
+        scenario: None,
+        traffic: Vec::new(),
+        findings: Vec::new(),
+        strategies: Vec::new(),
+    }
+}
+
+/// The answer, which must come within the budget and a little.
+fn run(kind: &str, seconds: u64) -> Result<Report, ProveError> {
+    let options = options(kind, seconds);
+    let began = Instant::now();
+    let report = prove(&options, &Budget::new(options.budget), &Nobody);
+    let most = options.budget + Duration::from_secs(10);
+    assert!(began.elapsed() < most, "{kind} took {:?}", began.elapsed());
+    report
+}
+
+#[test]
+fn an_update_without_a_lock_is_lost_in_two_processes_and_replays() {
+    let report = run("plain", 120).expect("a report");
+    assert_eq!(report.outcome, Outcome::Proved, "{}", report.summary);
+    let proof = &report.proofs[0];
+    assert_eq!(proof.scope, "cross-process");
+    assert_eq!(
+        proof.strategy, "hold",
+        "one call at a time in a process: only two can race"
+    );
+    assert_eq!(proof.replays.reproduced, proof.replays.of);
+    assert!(
+        proof.recipe.headline.contains("lost"),
+        "{}",
+        proof.recipe.headline
+    );
+    assert!(report.json().contains("toctou.prove/1"));
+
+    let again = options("plain", 60);
+    let replayed = replay_recipe(&again, &proof.recipe, &Budget::new(again.budget), &Nobody);
+    let Ok(Replayed::Again(proof)) = replayed else {
+        panic!("not reproduced");
+    };
+    assert!(proof.replays.reproduced >= 5);
+}
+
+#[test]
+fn a_lock_and_a_transaction_are_never_proved() {
+    for kind in ["locked", "sqlite"] {
+        let report = run(kind, 40).expect("a report");
+        assert_ne!(report.outcome, Outcome::Proved, "{kind}: {}", report.json());
+        assert!(report.points > 0, "{kind}: nothing was held");
+    }
+}
+
+#[test]
+fn a_server_that_does_something_else_each_time_is_not_proved() {
+    let report = run("random", 20).expect("a report");
+    assert_ne!(report.outcome, Outcome::Proved, "{}", report.json());
+}
+
+#[test]
+fn hostile_servers_get_a_clear_answer() {
+    assert!(matches!(run("none", 20), Err(ProveError::NoTools)));
+    for kind in ["secret", "hang"] {
+        let error = run(kind, 30).expect_err(kind);
+        assert!(error.is_nothing(), "{kind}: {error}");
+    }
+    for (kind, words) in [
+        ("dies", "no database given"),
+        ("garbage", ""),
+        ("mute", ""),
+        ("crash", ""),
+    ] {
+        let error = run(kind, 8).expect_err(kind);
+        let lines = error.lines().join("\n");
+        assert!(
+            !error.is_nothing() && lines.contains(words),
+            "{kind}: {lines}"
+        );
+    }
+}
