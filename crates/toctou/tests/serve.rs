@@ -335,7 +335,7 @@ fn nothing_of_a_stranger_is_markup() {
     let project = Project::new(&[]);
     let site = Site::start(project.path(), &OPEN);
     let code = RACY
-        .replace("add_note", &format!("{}", EVIL.replace('"', "\\\"")))
+        .replace("add_note", &EVIL.replace('"', "\\\""))
         .replace("notes.json", "</script><script>alert(3)</script>");
     let zip = Zip::default()
         .entry(
