@@ -290,10 +290,11 @@ import { readFile, writeFile } from "node:fs/promises";
 const server = new McpServer({ name: "many", version: "1" });${tools.join("")}\n`);
   }
   const url = report(join(folder, "many.html"), many);
-  // Until one round is fast enough, or eight were not: other work on the machine is not the page's fault.
+  // Until one round is fast enough, or eight were not: other work on the machine is not the page's fault. For the same
+  // reason a frame is judged by the CPU time of the page's thread; how far apart frames were is printed.
   const times = [];
   const scrolls = [];
-  const fast = () => times.some(([usable]) => usable < 1000) && scrolls.some(([median, slow]) => median < 34 && slow < 100);
+  const fast = () => times.some(([usable]) => usable < 1000) && scrolls.some(([, , work]) => work < 25);
   let page;
   for (let round = 0; round < 8 && !(round > 1 && fast()); round++) {
     if (page) await close(page);
@@ -311,6 +312,10 @@ const server = new McpServer({ name: "many", version: "1" });${tools.join("")}\n
       requestAnimationFrame(look);
     })));
     assert.equal(times.at(-1).pop(), 1000);
+    const session = await page.context().newCDPSession(page);
+    await session.send("Performance.enable", { timeDomain: "threadTicks" });
+    const cpu = async () => (await session.send("Performance.getMetrics")).metrics.find(({ name }) => name === "TaskDuration").value * 1000;
+    const before = await cpu();
     const frames = await page.evaluate(() => new Promise((done) => {
       const gaps = [];
       let before = performance.now();
@@ -323,7 +328,7 @@ const server = new McpServer({ name: "many", version: "1" });${tools.join("")}\n
       };
       requestAnimationFrame(tick);
     }));
-    scrolls.push([frames[Math.floor(frames.length / 2)], frames[Math.floor(frames.length * 0.95)]]);
+    scrolls.push([frames[Math.floor(frames.length / 2)], frames[Math.floor(frames.length * 0.95)], ((await cpu()) - before) / (frames.length + 1)]);
   }
   const filter = await page.evaluate(async () => {
     const start = performance.now();
@@ -335,7 +340,7 @@ const server = new McpServer({ name: "many", version: "1" });${tools.join("")}\n
   });
   assert.equal(await page.locator(".finding:visible").count(), 10);
   const show = (pairs) => pairs.map((pair) => pair.map((time) => Math.round(time)).join("/")).join(", ");
-  console.log(`1000 findings, ms: usable/complete ${show(times)}; a frame while scrolling, median/95 % ${show(scrolls)}; filter ${Math.round(filter)}`);
+  console.log(`1000 findings, ms: usable/complete ${show(times)}; a frame while scrolling, median/95 %/CPU ${show(scrolls)}; filter ${Math.round(filter)}`);
   assert.ok(fast(), "can be used within a second, and scrolls smoothly");
   await close(page);
 });

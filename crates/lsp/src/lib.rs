@@ -11,6 +11,7 @@ mod diagnostics;
 mod folders;
 mod hover;
 mod protocol;
+mod questions;
 mod server;
 mod text;
 mod transport;

@@ -10,13 +10,11 @@ use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestI
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::actions::Context;
 use crate::folders::{Done, Folder, PAUSE};
 use crate::protocol::{
-    Actions, At, Changed, Diagnostic, FilesChanged, FoldersChanged, Initialize, OfDocument, Opened,
-    Position, Range,
+    Changed, Diagnostic, FilesChanged, FoldersChanged, Initialize, OfDocument, Opened,
 };
-use crate::{Engine, Failure, Overlay, Scan, ServeError, diagnostics, hover, text, transport, uri};
+use crate::{Engine, Failure, Overlay, ServeError, diagnostics, text, transport, uri};
 
 /// Scans at a time: each uses all cores.
 const SCANS: usize = 2;
@@ -69,19 +67,19 @@ pub fn serve(connection: &Connection, engine: Arc<dyn Engine>) -> Result<(), Ser
 }
 
 /// A text that is open in the editor.
-struct Document {
+pub(crate) struct Document {
     uri: String,
     version: i64,
-    text: Arc<str>,
+    pub(crate) text: Arc<str>,
     /// As the file system names it.
     real: PathBuf,
 }
 
-struct Server<'a> {
+pub(crate) struct Server<'a> {
     connection: &'a Connection,
-    engine: Arc<dyn Engine>,
-    folders: Vec<Folder>,
-    documents: BTreeMap<PathBuf, Document>,
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) folders: Vec<Folder>,
+    pub(crate) documents: BTreeMap<PathBuf, Document>,
     done: Sender<Done>,
 }
 
@@ -156,7 +154,7 @@ impl Server<'_> {
         });
     }
 
-    fn send(&self, message: Message) {
+    pub(crate) fn send(&self, message: Message) {
         // Nobody there: the next receive says so.
         let _ = self.connection.sender.send(message);
     }
@@ -217,7 +215,7 @@ impl Server<'_> {
         }
     }
 
-    fn folder_of(&self, path: &Path) -> Option<usize> {
+    pub(crate) fn folder_of(&self, path: &Path) -> Option<usize> {
         self.folders
             .iter()
             .position(|folder| path.starts_with(&folder.path))
@@ -406,104 +404,10 @@ impl Server<'_> {
             .unwrap_or(document.version + 1);
         self.changed(&path, PAUSE);
     }
-
-    // Questions
-
-    fn request(&self, request: Request) {
-        let Request { id, method, params } = request;
-        let answer = match method.as_str() {
-            "textDocument/hover" => read::<At>(params).map(|at| self.hover(&at)),
-            "textDocument/codeAction" => read::<Actions>(params).map(|asked| self.actions(&asked)),
-            _ => {
-                let text = format!("there is no `{method}` here");
-                let code = ErrorCode::MethodNotFound as i32;
-                return self.send(Message::Response(Response::new_err(id, code, text)));
-            }
-        };
-        self.send(Message::Response(match answer {
-            Some(answer) => Response::new_ok(id, answer),
-            None => Response::new_err(
-                id,
-                ErrorCode::InvalidParams as i32,
-                format!("not the parameters of `{method}`"),
-            ),
-        }));
-    }
-
-    /// The folder of a document and its last scan, if the document has not changed since.
-    fn scanned(&self, uri: &str) -> Option<(&Folder, &Scan, String)> {
-        let path = uri::to_path(uri)?;
-        let folder = &self.folders[self.folder_of(&path)?];
-        let scan = folder.scan.as_deref()?;
-        let below = path.strip_prefix(&folder.path).ok()?;
-        let below: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
-        let below = below.join("/");
-        let now = self.documents.get(&path).map(|document| &*document.text);
-        let then = diagnostics::source(scan, &below).map(|source| &*source.text);
-        (now.is_none() || now == then).then_some((folder, scan, below))
-    }
-
-    fn hover(&self, at: &At) -> Value {
-        let uri = &at.text_document.uri;
-        let line = uri::to_path(uri)
-            .and_then(|path| self.documents.get(&path))
-            .and_then(|document| document.text.lines().nth(at.position.line as usize))
-            .unwrap_or_default();
-        let here = Range {
-            start: at.position,
-            end: at.position,
-        };
-        let scanned = self.scanned(uri);
-        let findings = scanned.iter().flat_map(|(_, scan, file)| {
-            scan.findings.iter().filter(|finding| {
-                finding.location.file == *file
-                    && meet(diagnostics::range(scan, &finding.location), here)
-            })
-        });
-        let rules = hover::rules(line, &findings.collect::<Vec<_>>());
-        if rules.is_empty() {
-            return Value::Null;
-        }
-        json!({ "contents": { "kind": "markdown", "value": hover::markdown(&rules) } })
-    }
-
-    fn actions(&self, asked: &Actions) -> Value {
-        let wanted = asked.context.only.as_ref();
-        let wanted = wanted.is_none_or(|only| {
-            only.iter()
-                .any(|kind| kind == "quickfix" || kind.is_empty())
-        });
-        let Some((folder, scan, file)) = self.scanned(&asked.text_document.uri).filter(|_| wanted)
-        else {
-            return json!([]);
-        };
-        let context = Context {
-            folder: &folder.path,
-            scan,
-            engine: &*self.engine,
-        };
-        let mut actions = Vec::new();
-        let here = scan
-            .findings
-            .iter()
-            .filter(|finding| finding.location.file == file);
-        for finding in here {
-            let diagnostic = diagnostics::of_finding(&folder.path, scan, finding);
-            if meet(diagnostic.range, asked.range) {
-                actions.extend(context.of_finding(finding, &json!(diagnostic)));
-            }
-        }
-        Value::Array(actions)
-    }
-}
-
-fn meet(a: Range, b: Range) -> bool {
-    let inside = |range: Range, at: Position| range.start <= at && at <= range.end;
-    inside(a, b.start) || inside(b, a.start)
 }
 
 /// What is not as the protocol has it is passed over: there is nobody to tell.
-fn read<T: DeserializeOwned>(params: Value) -> Option<T> {
+pub(crate) fn read<T: DeserializeOwned>(params: Value) -> Option<T> {
     serde_json::from_value(params).ok()
 }
 

@@ -37,7 +37,7 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 
 enum Db {
     Sqlite(sqlite::Sqlite),
-    Postgres(postgres::Postgres),
+    Postgres(Box<postgres::Postgres>),
 }
 
 pub struct Store {
@@ -54,7 +54,7 @@ impl Store {
     /// When the file or the database cannot be used.
     pub async fn open(address: &str) -> Result<Self> {
         let db = if address.starts_with("postgres://") || address.starts_with("postgresql://") {
-            Db::Postgres(postgres::Postgres::connect(address).await?)
+            Db::Postgres(Box::new(postgres::Postgres::connect(address).await?))
         } else {
             Db::Sqlite(sqlite::Sqlite::open(Path::new(address))?)
         };

@@ -182,8 +182,15 @@ fn remove_if_left(folder: &Path) {
     let Ok(lock) = std::fs::File::open(folder.join(LOCK)) else {
         return;
     };
-    if lock.try_lock().is_ok() {
-        let _ = std::fs::remove_dir_all(folder);
+    if lock.try_lock().is_err() {
+        return;
+    }
+    // What the killed process had started may take a moment to end, and writes until then.
+    for _ in 0..20 {
+        if std::fs::remove_dir_all(folder).is_ok() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
     }
 }
 

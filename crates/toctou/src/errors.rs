@@ -98,6 +98,8 @@ pub(crate) enum Error {
     },
     #[error("changes could not be undone")]
     Dirty { files: Vec<String> },
+    #[error("what was fetched cannot be changed")]
+    NotHere,
     #[error("a file was changed while it was scanned")]
     ChangedMeanwhile { path: PathBuf },
     #[error("a diff and a report go to one place")]
@@ -186,7 +188,7 @@ impl Error {
             Self::Plan { path, message } => vec![format!("{}: {message}", path.display())],
             Self::Threads { message, .. } | Self::Editor { message } => vec![message.clone()],
             Self::Stale { files } => files.clone(),
-            Self::Stopped => Vec::new(),
+            Self::Stopped | Self::NotHere => Vec::new(),
             Self::Dirty { files } => first_few(files),
             Self::ChangedMeanwhile { path } => vec![path.display().to_string()],
             Self::DiffClash { format } => {
@@ -250,6 +252,7 @@ impl Error {
             Self::Threads { .. } => Some("try a smaller `--threads`".to_owned()),
             Self::Stale { .. } => Some("run `cargo run -p toctou -- dev generate`".to_owned()),
             Self::Stopped => None,
+            Self::NotHere => Some("`--diff` shows the changes; apply them where the source is".to_owned()),
             Self::Dirty { .. } => Some(
                 "commit first, so that Git can bring the old text back, or give `--allow-dirty`; `--diff` only shows the changes"
                     .to_owned(),

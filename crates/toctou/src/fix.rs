@@ -137,7 +137,7 @@ fn spoilt(before: &Scan, after: &Scan, taken: &[&Finding]) -> BTreeSet<String> {
                 let edit = finding.edit.as_ref();
                 edit.is_some_and(|edit| edit.changes.iter().any(|c| c.file == **file))
             };
-            new.contains_key(&finding.fingerprint) || lost || fresh.iter().any(|f| touches(f))
+            new.contains_key(&finding.fingerprint) || lost || fresh.iter().any(touches)
         })
         .map(|finding| finding.fingerprint.clone())
         .collect()

@@ -112,7 +112,7 @@ fn the_same_race_once_more_is_new() {
 }
 
 #[test]
-fn a_renamed_file_is_not_new_and_a_copy_is() {
+fn a_renamed_file_is_not_new_and_another_one_is() {
     let project = repository(&[("src/notes.ts", RACY)]);
     std::fs::create_dir(project.at("lib")).expect("a folder");
     std::fs::rename(project.at("src/notes.ts"), project.at("lib/store.ts")).expect("renamed");
@@ -121,7 +121,7 @@ fn a_renamed_file_is_not_new_and_a_copy_is() {
     project.write("lib/store.ts", format!("// moved\n\n{RACY}{SECOND}"));
     assert_eq!(found(&scan(&project, "--since HEAD")).len(), 1);
     project.write("lib/store.ts", RACY);
-    project.write("lib/copy.ts", RACY.replace("add_note", "copy_note"));
+    project.write("lib/copy.ts", RACY.replace("notes.json", "copied.json"));
     let all = found(&scan(&project, "--since HEAD"));
     assert_eq!(all.len(), 1, "one of two was there: {all:?}");
 }

@@ -26,8 +26,8 @@ fn help() {
       baseline     Keep a list of known findings, so that only new ones count
       guard        Stand in front of a server and close its windows while it runs
       lsp          Show findings in an editor: a language server on standard input and output
-      mcp          Let an agent check the server it is writing: an MCP server on standard input
-                   and output
+      mcp          Let an agent check the server it is writing: an MCP server on standard
+                   input and output
       serve        Serve a web page that scans repositories and archives
       completions  Print a completion script for a shell
 
@@ -101,17 +101,17 @@ fn short_help_of_scan() {
       -q, --quiet                   Write the report and nothing else
           --stats                   Show counts, and the calls that no library model knows
 
-    Changes:
-          --diff         Show changes that close findings, as a unified diff; change nothing
-          --fix          Make these changes, then report what is left
-          --allow-dirty  Change files that Git could not bring back
-
     Sources:
           --max-fetch <MB>           Fetch no more than this, packed or unpacked, in megabytes
                                      [default: 512]
           --fetch-timeout <SECONDS>  Fetch no longer than this [default: 300]
           --allow-http <HOST>        Host whose repositories may come by plain http (can be
                                      repeated) [default: this machine]
+
+    Changes:
+          --diff         Show changes that close findings, as a unified diff; change nothing
+          --fix          Make these changes, then report what is left
+          --allow-dirty  Change files that Git could not bring back
 
     Result:
           --fail-on <SEVERITY>  Exit with 1 only for findings of this severity or worse

@@ -42,7 +42,7 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(10);
 pub struct HttpSpec {
     uri: Uri,
     headers: Vec<(HeaderName, HeaderValue)>,
-    tls: rustls::ClientConfig,
+    tls: Arc<rustls::ClientConfig>,
 }
 
 impl HttpSpec {
@@ -69,7 +69,7 @@ impl HttpSpec {
         Ok(Self {
             uri,
             headers,
-            tls: trust()?,
+            tls: Arc::new(trust()?),
         })
     }
 
@@ -84,7 +84,7 @@ impl HttpSpec {
     /// Puts the server at a session's service.
     pub fn connect(self, session: &Arc<Session>) -> Supervised {
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(self.tls.clone())
+            .with_tls_config(rustls::ClientConfig::clone(&self.tls))
             .https_or_http()
             .enable_http1()
             .build();

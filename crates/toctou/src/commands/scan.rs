@@ -29,6 +29,9 @@ pub(crate) fn run(args: &ScanArgs) -> Result<u8, Error> {
     confine::apply(&args.source, args.input.threads)?;
     let progress = progress(&args.input, args.quiet, args.source.progress_lines);
     let fetched = fetch::fetch(args, progress)?;
+    if args.fix && fetched.is_some() {
+        return Err(Error::NotHere);
+    }
     let input = match &fetched {
         Some(fetched) => Input::fetched(&args.input, fetched)?,
         None => Input::open(&args.input)?,
