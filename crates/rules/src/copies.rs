@@ -32,23 +32,45 @@ pub(crate) fn fold(list: &mut Vec<(Finding, String)>) {
     *list = kept;
 }
 
-/// Folders that a build for one module system goes to.
+/// Folders that builds go to, for one module system or for all.
 const BUILDS: &[&str] = &[
-    "browser", "cjs", "commonjs", "dist", "es", "es6", "esm", "lib", "module", "node", "umd",
+    "browser", "build", "cjs", "commonjs", "dist", "es", "es6", "esm", "lib", "module", "node",
+    "out", "umd",
 ];
 
-/// Twice in one file is two pieces of code, and so are two servers that began as one.
+/// Twice in one file is two pieces of code, and so are two sources that began as one.
 fn is_elsewhere(kept: &Finding, other: &Finding) -> bool {
     let (a, b) = (&kept.location.file, &other.location.file);
-    a != b && !kept.copies.iter().any(|c| c.file == *b) && folder(a) == folder(b)
+    a != b && !kept.copies.iter().any(|c| c.file == *b) && are_builds(a, b)
 }
 
-/// Where a file stands, whatever it was built for.
-fn folder(file: &str) -> Vec<&str> {
-    let folders = file.rsplit_once('/').map_or("", |(folders, _)| folders);
-    let mut parts: Vec<&str> = folders.split('/').collect();
-    parts.retain(|part| !BUILDS.contains(part));
-    parts
+/// The same module for two systems, or two bundles in a folder for what was built.
+fn are_builds(a: &str, b: &str) -> bool {
+    let (Some(a), Some(b)) = (Script::of(a), Script::of(b)) else {
+        return false;
+    };
+    let built = a.folders.iter().any(|part| BUILDS.contains(part));
+    a.place() == b.place() && (a.stem == b.stem || built && a.folders == b.folders)
+}
+
+struct Script<'a> {
+    folders: Vec<&'a str>,
+    stem: &'a str,
+}
+
+impl<'a> Script<'a> {
+    fn of(file: &'a str) -> Option<Self> {
+        let (stem, extension) = file.rsplit_once('.')?;
+        let mut folders: Vec<&str> = stem.split('/').collect();
+        let stem = folders.pop()?;
+        matches!(extension, "js" | "cjs" | "mjs").then_some(Self { folders, stem })
+    }
+
+    /// Where it stands, whatever it was built for.
+    fn place(&self) -> Vec<&'a str> {
+        let parts = self.folders.iter().copied();
+        parts.filter(|part| !BUILDS.contains(part)).collect()
+    }
 }
 
 /// What copies have in common: all but their places. Bundlers number a name that is taken.
@@ -100,14 +122,24 @@ mod tests {
 
     #[test]
     fn twice_in_one_file_is_two() {
-        let found = folded(&[("a.js", 1), ("a.js", 9), ("b.js", 1), ("b.js", 9)]);
+        let found = folded(&[("a.js", 1), ("a.js", 9), ("a.cjs", 1), ("a.cjs", 9)]);
         assert_eq!(found.iter().map(|f| 1 + f.1.len()).sum::<usize>(), 4);
         assert!(found.len() >= 2, "{found:?}");
     }
 
     #[test]
+    fn bundles_share_code_and_sources_repeat_it() {
+        assert_eq!(folded(&[("dist/a.js", 3), ("dist/b.js", 2)]).len(), 1);
+        assert_eq!(folded(&[("src/a.js", 3), ("src/b.js", 2)]).len(), 2);
+        assert_eq!(folded(&[("a.ts", 3), ("b.ts", 2)]).len(), 2);
+    }
+
+    #[test]
     fn two_builds_are_one_and_two_servers_are_two() {
         assert_eq!(folded(&[("lib/cjs/a.js", 3), ("lib/esm/a.js", 2)]).len(), 1);
-        assert_eq!(folded(&[("one/src/a.ts", 3), ("two/src/a.ts", 3)]).len(), 2);
+        assert_eq!(
+            folded(&[("one/dist/a.js", 3), ("two/dist/a.js", 3)]).len(),
+            2
+        );
     }
 }
