@@ -24,6 +24,8 @@ fn help() {
       rules        List the rules
       init         Write a commented toctou.toml
       baseline     Keep a list of known findings, so that only new ones count
+      prove        Run a server and drive its calls into each other, to show that a race is
+                   real
       guard        Stand in front of a server and close its windows while it runs
       lsp          Show findings in an editor: a language server on standard input and output
       mcp          Let an agent check the server it is writing: an MCP server on standard
@@ -90,6 +92,9 @@ fn short_help_of_scan() {
                                 folder]
           --max-file-size <MB>  Skip files that are larger, in megabytes [default: 10]
           --threads <N>         Threads to use [default: one per core]
+          --proofs <FILE>       The JSON of `toctou prove --from … --output json`: what it
+                                proved is of high confidence, and the html report shows the
+                                real runs
 
     Output:
           --no-progress             Show no progress bar
