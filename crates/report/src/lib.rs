@@ -27,7 +27,7 @@ pub use json::scan_schema;
 pub use layout::{pad, width, wrap};
 pub use proofs::{Proofs, ProofsError};
 pub use style::Paint;
-pub use view::{Hidden, Stats, Terminal, View};
+pub use view::{Hidden, Stats, Terminal, View, plural};
 
 /// Every format: its name, what it is for, and how it is made.
 pub const FORMATS: &[Format] = &[

@@ -110,7 +110,7 @@ impl<'a> View<'a> {
 }
 
 /// `1 file`, `2 files`.
-pub(crate) fn plural(count: usize, noun: &str) -> String {
+pub fn plural(count: usize, noun: &str) -> String {
     if count == 1 {
         format!("1 {noun}")
     } else {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use toctou_report::clean::{markdown, markdown_block, markdown_cell_code};
-use toctou_report::{Terminal, timeline};
+use toctou_report::{Terminal, plural, timeline};
 
 use super::Report;
 
@@ -11,11 +11,11 @@ pub fn render(report: &Report) -> String {
     let mut out = format!("## toctou prove: {}\n\n", markdown(&report.summary));
     let _ = writeln!(
         out,
-        "{} runs of {}, {} schedules, {} pause points, {:.0} s\n",
-        report.runs,
+        "{} of {}, {}, {}, {:.0} s\n",
+        plural(report.runs, "run"),
         markdown_cell_code(&report.target.shown()),
-        report.schedules,
-        report.points,
+        plural(report.schedules, "schedule"),
+        plural(report.points, "pause point"),
         report.seconds
     );
     for proof in &report.proofs {
@@ -46,7 +46,10 @@ pub fn render(report: &Report) -> String {
         out += "| finding | tools | status |\n|---|---|---|\n";
         for finding in &report.findings {
             let status = match finding.status.as_str() {
-                "not-reproduced" => format!("not reproduced in {} schedules", finding.schedules),
+                "not-reproduced" => format!(
+                    "not reproduced in {}",
+                    plural(finding.schedules, "schedule")
+                ),
                 other => other.to_owned(),
             };
             let _ = writeln!(

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use toctou_report::{Paint, Terminal, clean, timeline, wrap};
+use toctou_report::{Paint, Terminal, clean, plural, timeline, wrap};
 
 use super::{AttemptOutcome, Outcome, Report};
 use crate::proof::Proof;
@@ -36,7 +36,10 @@ pub fn render(report: &Report, terminal: Terminal) -> String {
     for finding in &report.findings {
         let tools = finding.tools.join(", ");
         let status = match finding.status.as_str() {
-            "not-reproduced" => format!("not reproduced in {} schedules", finding.schedules),
+            "not-reproduced" => format!(
+                "not reproduced in {}",
+                plural(finding.schedules, "schedule")
+            ),
             other => other.to_owned(),
         };
         let reason = finding
@@ -76,8 +79,11 @@ pub fn render(report: &Report, terminal: Terminal) -> String {
     }
     let _ = writeln!(
         out,
-        "{} runs of the server, {} schedules, {} pause points, {:.0} s",
-        report.runs, report.schedules, report.points, report.seconds
+        "{} of the server, {}, {}, {:.0} s",
+        plural(report.runs, "run"),
+        plural(report.schedules, "schedule"),
+        plural(report.points, "pause point"),
+        report.seconds
     );
     out
 }
@@ -159,7 +165,10 @@ pub fn render_proof(proof: &Proof, terminal: Terminal) -> String {
             order.join(" then ")
         ))
     );
-    for change in proof.differences.iter().take(MOST_DIFFERENCES) {
+    // Several tools that tell the same are told once.
+    let mut differences: Vec<_> = proof.differences.iter().collect();
+    differences.dedup();
+    for change in differences.iter().take(MOST_DIFFERENCES) {
         let _ = writeln!(out, "    {}", clean::line(&change.place));
         if let Some(serial) = &change.serial {
             let _ = writeln!(
@@ -181,12 +190,8 @@ pub fn render_proof(proof: &Proof, terminal: Terminal) -> String {
             )
         );
     }
-    if proof.differences.len() > MOST_DIFFERENCES {
-        let _ = writeln!(
-            out,
-            "    and {} more",
-            proof.differences.len() - MOST_DIFFERENCES
-        );
+    if differences.len() > MOST_DIFFERENCES {
+        let _ = writeln!(out, "    and {} more", differences.len() - MOST_DIFFERENCES);
     }
     let _ = writeln!(
         out,
