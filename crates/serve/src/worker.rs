@@ -38,7 +38,10 @@ impl Worker {
                 () = told(&mut stopped) => return,
             };
             match claimed {
-                Ok(Some(claim)) => self.work(&claim, &mut stopped).await,
+                Ok(Some(claim)) => {
+                    log("job-taken", &claim.id);
+                    self.work(&claim, &mut stopped).await;
+                }
                 Ok(None) => {
                     if pruned.elapsed() > PRUNE_EVERY {
                         pruned = Instant::now();
