@@ -237,8 +237,7 @@ impl Cfg {
         let fails =
             |from: usize, e: &Edge| e.kind == EdgeKind::Handler && self.fails_to[from].is_some();
         let has_failures = (0..n).any(|b| self.succs[b].iter().any(|e| fails(b, e)));
-        let unless_it_fails =
-            has_failures.then(|| self.post_dominators(|from, e| !fails(from, e)));
+        let unless_it_fails = has_failures.then(|| self.post_dominators(|from, e| !fails(from, e)));
         let runs_anyway = |from: u32, at: u32| {
             let Some(ipdom) = &unless_it_fails else {
                 return false;
