@@ -69,6 +69,7 @@ mod launch;
 mod linux;
 #[cfg(unix)]
 mod preload;
+mod network;
 mod probe;
 mod sandbox;
 mod scratch;
@@ -78,6 +79,7 @@ mod supervisor;
 pub use error::Error;
 pub use event::{Class, Event, Jitter, Point, ProcessId, Shape, Source};
 pub use launch::{Hooks, Launch, Process};
+pub use network::Network;
 pub use probe::{Available, probe};
 pub use sandbox::{Isolate, Isolation, IsolationKind, Paths, Sandbox, SandboxSpec};
 pub use scratch::{Area, Scratch, State};

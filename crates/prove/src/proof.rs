@@ -11,7 +11,7 @@ use crate::oracles::serial::SerialSet;
 use crate::oracles::{Class, Kind, Violation};
 use crate::outcome::Outcome;
 use crate::scenario::{Assignment, Scenario, Schedule};
-use crate::target::Command;
+use crate::target::Target;
 use crate::timeline::{timeline, told};
 
 pub const REPLAY_SCHEMA: &str = "toctou.replay/1";
@@ -20,7 +20,7 @@ pub const REPLAY_SCHEMA: &str = "toctou.replay/1";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Recipe {
     pub schema: String,
-    pub target: Command,
+    pub target: Target,
     pub scenario: Scenario,
     pub assignment: Assignment,
     pub schedule: Schedule,
@@ -86,7 +86,7 @@ impl Proof {
         reason = "a proof is made of these, in one place"
     )]
     pub fn new(
-        command: &Command,
+        target: &Target,
         set: &SerialSet,
         schedule: &Schedule,
         template: &str,
@@ -114,7 +114,7 @@ impl Proof {
             timeline: timeline(&set.scenario, &set.assignment, schedule, outcome, violation),
             recipe: Recipe {
                 schema: REPLAY_SCHEMA.to_owned(),
-                target: command.clone(),
+                target: target.clone(),
                 scenario: set.scenario.clone(),
                 assignment: set.assignment.clone(),
                 schedule: schedule.clone(),

@@ -14,7 +14,7 @@ use crate::plan::Candidate;
 use crate::proof::Proof;
 use crate::report::{Attempt, AttemptOutcome};
 use crate::scenario::{Assignment, Place, Scenario, Schedule};
-use crate::target::Command;
+use crate::target::Target;
 use crate::{shrink, timeline};
 
 /// Which processes calls go to.
@@ -61,7 +61,7 @@ pub trait Watch: Sync {
 
 pub struct Search<'a> {
     pub lab: &'a Lab,
-    pub command: &'a Command,
+    pub target: &'a Target,
     pub limits: Limits,
     pub watch: &'a dyn Watch,
     pub proofs: Vec<Proof>,
@@ -90,10 +90,10 @@ const JITTERS: u64 = 6;
 const FEW: usize = 4;
 
 impl<'a> Search<'a> {
-    pub fn new(lab: &'a Lab, command: &'a Command, limits: Limits, watch: &'a dyn Watch) -> Self {
+    pub fn new(lab: &'a Lab, target: &'a Target, limits: Limits, watch: &'a dyn Watch) -> Self {
         Self {
             lab,
-            command,
+            target,
             limits,
             watch,
             proofs: Vec::new(),
@@ -233,7 +233,7 @@ impl<'a> Search<'a> {
                     let template = work.candidate.template.as_str();
                     let elapsed = self.lab.budget.elapsed();
                     let proof = Proof::new(
-                        self.command,
+                        self.target,
                         set,
                         &schedule,
                         template,

@@ -53,6 +53,8 @@ pub struct Fill<'a> {
     pub choice: usize,
     pub harvest: &'a Harvest,
     pub workspace: &'a str,
+    /// Behind every word that names a thing.
+    pub suffix: &'a str,
 }
 
 impl<'a> Fill<'a> {
@@ -66,6 +68,7 @@ impl<'a> Fill<'a> {
             choice: 0,
             harvest,
             workspace,
+            suffix: "",
         }
     }
 }
@@ -269,18 +272,26 @@ impl Maker<'_> {
         }
     }
 
-    fn key(&self) -> &'static str {
-        KEYS[self.fill.key % KEYS.len()]
+    fn key(&self) -> String {
+        self.word(self.fill.key)
+    }
+
+    fn word(&self, key: usize) -> String {
+        format!("{}{}", KEYS[key % KEYS.len()], self.fill.suffix)
     }
 
     fn path(&self, name: &str, key: usize) -> String {
         let lower = name.to_ascii_lowercase();
-        let word = KEYS[key % KEYS.len()];
+        let word = self.word(key);
+        let folder = match self.fill.workspace {
+            "" => String::new(),
+            folder => format!("{folder}/"),
+        };
         if lower.contains("dir") || lower.contains("folder") {
-            return format!("{}/{word}", self.fill.workspace);
+            return format!("{folder}{word}");
         }
         let end = super::fixtures::ending(self.tool, self.root);
-        format!("{}/{word}{end}", self.fill.workspace)
+        format!("{folder}{word}{end}")
     }
 }
 
