@@ -67,9 +67,9 @@ mod files;
 mod launch;
 #[cfg(target_os = "linux")]
 mod linux;
+mod network;
 #[cfg(unix)]
 mod preload;
-mod network;
 mod probe;
 mod sandbox;
 mod scratch;

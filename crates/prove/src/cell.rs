@@ -13,14 +13,19 @@ use std::time::Duration;
 use thiserror::Error;
 use toctou_guard::upstream::HttpSpec;
 use toctou_hold::{
-    Hooks, Launch, Mark, Network, Process, ProcessId, Sandbox, SandboxSpec, Snapshot, State, Supervisor,
+    Hooks, Launch, Mark, Network, Process, ProcessId, Sandbox, SandboxSpec, Snapshot, State,
+    Supervisor,
 };
 use tokio::runtime::Handle;
 
 use crate::budget::{Budget, Stop};
+use crate::canon::content::Content;
 use crate::client::http::{self, Road};
 use crate::client::{self, Client, ClientError, Incoming, Pipes};
 use crate::names::Names;
+use crate::outcome::Files;
+use crate::store::relay::Relay;
+use crate::store::{Place, Store, StoreError};
 use crate::target::{Command, PORT};
 
 #[derive(Debug, Error)]
@@ -33,6 +38,8 @@ pub enum StartError {
     Pipes(std::io::Error),
     #[error("{0}")]
     Address(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     #[error("{because}")]
     Server {
         because: String,
@@ -47,6 +54,8 @@ pub enum StartError {
 pub struct Maker {
     pub handle: Handle,
     pub origin: Origin,
+    /// State that is not in files.
+    pub store: Option<Store>,
     pub budget: Budget,
     pub hooks: Hooks,
     /// How long a server has to answer the handshake.
@@ -90,11 +99,17 @@ pub struct Cell {
     names: Names,
     /// The next port to listen at, where all are free.
     ports: AtomicU16,
+    /// Ends before the place that it leads to.
+    _relay: Option<Relay>,
+    /// This run's own, and what its servers are told about it.
+    place: Option<(Place, (String, String))>,
 }
 
 const STDERR_KEPT: usize = 4096;
 /// Ports leak into states, so they are the same in every run if possible.
 const FIRST_PORT: u16 = 18_080;
+/// Where the servers of a sandbox find their database.
+const STORE_PORT: u16 = 18_079;
 
 impl Maker {
     /// A fresh copy of the state with `processes` servers on it, ready to be called.
@@ -122,7 +137,12 @@ impl Maker {
             sandbox,
             names,
             ports: AtomicU16::new(FIRST_PORT),
+            _relay: None,
+            place: None,
         };
+        if let Some(store) = &self.store {
+            self.give_place(&mut cell, store)?;
+        }
         for _ in 0..processes {
             let server = self.server(&cell, hooks)?;
             cell.servers.push(server);
@@ -140,6 +160,26 @@ impl Maker {
         let ready = server.client.initialize(self.patience, &self.budget);
         ready.map_err(|error| server.failed(error))?;
         Ok(server)
+    }
+
+    /// A place in the store, and a way to it if the servers have no network.
+    fn give_place(&self, cell: &mut Cell, store: &Store) -> Result<(), StartError> {
+        let place = store.fresh()?;
+        let network = match &cell.sandbox {
+            Some(sandbox) => sandbox.network().map_err(StartError::Pipes)?,
+            None => return Ok(()),
+        };
+        let mut at = None;
+        if network.is_own() {
+            let listener = network.listen(STORE_PORT).map_err(StartError::Pipes)?;
+            let to = store.address().host.clone();
+            let relay = Relay::start(&self.handle, listener, to).map_err(StartError::Pipes)?;
+            cell._relay = Some(relay);
+            at = Some(("127.0.0.1", STORE_PORT));
+        }
+        let url = place.url(store.address(), at);
+        cell.place = Some((place, (store.env().to_owned(), url)));
+        Ok(())
     }
 
     fn server(&self, cell: &Cell, hooks: Hooks) -> Result<Server, StartError> {
@@ -176,6 +216,8 @@ impl Maker {
             env: command
                 .env
                 .iter()
+                .map(|(name, value)| (name, value))
+                .chain(cell.place.iter().map(|(_, (name, url))| (name, url)))
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
             cwd: command.cwd.clone(),
@@ -343,15 +385,26 @@ impl Cell {
             .ok()
     }
 
-    /// Ends the servers and reads what they left.
-    pub fn close(mut self) -> Option<Snapshot> {
-        self.end()
-            .and_then(|state| state.snapshot(&toctou_hold::Limits::default()).ok())
+    /// The state as it is now.
+    pub fn files(&self) -> Files {
+        self.read(self.snapshot())
     }
 
-    /// Ends the servers and keeps the state.
-    pub fn into_state(mut self) -> Option<State> {
-        self.end()
+    /// Ends the servers and reads what they left.
+    pub fn close(mut self) -> Files {
+        let snapshot = self
+            .end()
+            .and_then(|state| state.snapshot(&toctou_hold::Limits::default()).ok());
+        self.read(snapshot)
+    }
+
+    fn read(&self, snapshot: Option<Snapshot>) -> Files {
+        let mut files = Files::read(&snapshot.unwrap_or_default());
+        if let Some((place, _)) = &self.place {
+            let content = place.dump().map_or(Content::Opaque, Content::Tables);
+            files.all.insert(place.name().to_owned(), content);
+        }
+        files
     }
 
     fn end(&mut self) -> Option<State> {

@@ -10,7 +10,7 @@ use crate::budget::{Budget, Stop};
 use crate::call::{Call, Reply};
 use crate::cell::{Cell, Server, StartError};
 use crate::client::ClientError;
-use crate::outcome::{Files, Outcome};
+use crate::outcome::Outcome;
 use crate::pool::Pool;
 use crate::scenario::{Assignment, Scenario, Schedule};
 use crate::schedules::{self, Stage};
@@ -128,7 +128,7 @@ impl Lab {
             let mut server = self.pool.maker().join(&cell)?;
             fresh = self.ask(&mut server, &observers)?;
         }
-        let snapshot = cell.close().unwrap_or_default();
+        let files = cell.close();
         let observed_by = |replies: Vec<Reply>| -> Vec<Reply> {
             let asked = scenario.observers.iter().cycle();
             let each = asked.zip(replies);
@@ -141,7 +141,7 @@ impl Lab {
             latencies: driven.latencies,
             observed: observed_by(observed),
             fresh: observed_by(fresh),
-            files: Files::read(&snapshot),
+            files,
             crash,
             events,
             owners,

@@ -27,6 +27,7 @@ pub mod scenario;
 pub mod schedules;
 pub mod search;
 mod shrink;
+pub mod store;
 pub mod target;
 mod timeline;
 

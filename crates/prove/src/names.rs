@@ -152,7 +152,10 @@ mod tests {
         let names = Names::shared();
         let mine = names.call(&Call::new("add", json!({"title": "alpha{run}"})), &[]);
         let title = mine.arguments["title"].as_str().expect("a title");
-        assert!(title.starts_with("alpha") && !title.contains('{'), "{title}");
+        assert!(
+            title.starts_with("alpha") && !title.contains('{'),
+            "{title}"
+        );
 
         let list = json!({"notes": [{"title": title, "body": "lorem"}, {"title": "of somebody else"}], "count": 2});
         let seen = names.observed(

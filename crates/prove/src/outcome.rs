@@ -97,6 +97,10 @@ impl Files {
 }
 
 fn is_cache(path: &str) -> bool {
+    // What commits refer to is named by what is in it, and by the time.
+    if path.contains("/.git/objects/") || path.contains("/.git/logs/") {
+        return true;
+    }
     path.split('/').any(|part| {
         CACHES
             .iter()

@@ -12,7 +12,7 @@ use toctou_hold::{Hooks, Isolate, SandboxSpec, Scratch};
 use crate::budget::{Budget, Stop};
 use crate::call::Call;
 use crate::cell::{Cell, Maker, Origin, StartError};
-use crate::client::ClientError;
+use crate::client::{ClientError, Tool};
 use crate::gates::Passed;
 use crate::lab::{Lab, RunError};
 use crate::names;
@@ -20,11 +20,12 @@ use crate::plan::probe::Survey;
 use crate::plan::scan::{self, Finding};
 use crate::plan::{Candidate, Template, candidates, fixtures, probe, recorded};
 use crate::pool::Pool;
-use crate::proof::{Proof, Recipe, Replays};
+use crate::proof::{Proof, Recipe, Replays, Subject};
 use crate::replay;
 use crate::report::{Outcome, Report, SCHEMA, ToolReport};
 use crate::scenario::{Place, Scenario};
 use crate::search::{Limits, Scope, Search, Watch};
+use crate::store::{Store, StoreError, StoreSpec};
 use crate::target::{PORT, Target};
 use crate::timeline::short;
 
@@ -34,6 +35,8 @@ pub struct Options {
     pub target: Target,
     /// Sent along to a server that runs already. Kept out of reports: they are often secret.
     pub headers: BTreeMap<String, String>,
+    /// State that is not in files.
+    pub store: Option<StoreSpec>,
     pub budget: Duration,
     pub network: bool,
     pub isolate: Isolate,
@@ -88,6 +91,8 @@ pub enum ProveError {
     Threads(std::io::Error),
     #[error("cannot prepare the scratch folder")]
     Fixtures(std::io::Error),
+    #[error("the server's state cannot be kept")]
+    Store(#[from] StoreError),
 }
 
 impl ProveError {
@@ -135,6 +140,7 @@ impl ProveError {
             Self::NothingWorks { errors } => lines.extend(errors.iter().take(10).cloned()),
             Self::Run(error) => lines.push(error.to_string()),
             Self::Scratch(error) => lines.push(error.to_string()),
+            Self::Store(error) => lines.push(error.to_string()),
             Self::Threads(error) | Self::Fixtures(error) => lines.push(error.to_string()),
             Self::NoTools | Self::NoFindings | Self::Interrupted | Self::NoTime => {}
         }
@@ -189,6 +195,8 @@ const START: Duration = Duration::from_secs(60);
 /// A server that was started, and can be started again and again.
 struct Bench {
     lab: Lab,
+    /// What the server offers.
+    tools: Vec<Tool>,
     notes: Vec<String>,
     places: Vec<Place>,
     /// Dropped last: the servers' pipes belong to it.
@@ -202,9 +210,16 @@ impl Bench {
             .enable_all()
             .build()
             .map_err(ProveError::Threads)?;
+        let store = match &options.store {
+            Some(spec) => Some(Store::open(runtime.handle(), spec)?),
+            None => None,
+        };
+        let mut notes: Vec<String> = Vec::new();
+        notes.extend(store.as_ref().map(|store| store.note().to_owned()));
         let maker = Arc::new(Maker {
             handle: runtime.handle().clone(),
             origin: origin(options)?,
+            store,
             budget: budget.clone(),
             hooks: Hooks {
                 syscalls: true,
@@ -219,12 +234,25 @@ impl Bench {
             reads: true,
             ..maker.hooks
         };
-        let cell = maker.make_with(1, closely).map_err(RunError::from)?;
+        let mut cell = maker.make_with(1, closely).map_err(RunError::from)?;
+        let mut tools = Vec::new();
+        if let Some(server) = cell.servers.first_mut() {
+            tools = server.client.tools(options.patience, budget)?;
+        }
+        if let Origin::Started { base, .. } = &maker.origin {
+            let kinds = fixtures::kinds(&tools);
+            for kind in &kinds {
+                let note = fixtures::make(&base.workspace(), *kind);
+                notes.extend(note.map_err(ProveError::Fixtures)?);
+            }
+            if !kinds.is_empty() {
+                cell = maker.make_with(1, closely).map_err(RunError::from)?;
+            }
+        }
         let shared = matches!(maker.origin, Origin::Running(_));
         let pool = Pool::new(maker).map_err(ProveError::Threads)?;
         pool.want(1);
         let lab = Lab::new(pool, budget.clone(), options.patience);
-        let mut notes: Vec<String> = Vec::new();
         if let Some(sandbox) = cell.sandbox() {
             notes.extend(sandbox.isolation().notes.iter().cloned());
         }
@@ -244,6 +272,7 @@ impl Bench {
         }
         let bench = Self {
             lab,
+            tools,
             notes,
             places,
             _runtime: runtime,
@@ -268,9 +297,7 @@ fn origin(options: &Options) -> Result<Origin, ProveError> {
         }
     };
     let base = Scratch::create()?.new_state()?;
-    for (path, content) in fixtures::files() {
-        std::fs::write(base.workspace().join(path), content).map_err(ProveError::Fixtures)?;
-    }
+    fixtures::texts(&base.workspace()).map_err(ProveError::Fixtures)?;
     Ok(Origin::Started {
         base,
         spec: SandboxSpec {
@@ -288,10 +315,7 @@ fn origin(options: &Options) -> Result<Origin, ProveError> {
 pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Report, ProveError> {
     watch.doing("starting the server", 0);
     let (mut bench, mut cell) = Bench::open(options, budget)?;
-    let tools = match cell.servers.first_mut() {
-        Some(server) => server.client.tools(options.patience, budget)?,
-        None => Vec::new(),
-    };
+    let tools = std::mem::take(&mut bench.tools);
     if tools.is_empty() {
         return Err(ProveError::NoTools);
     }
@@ -347,7 +371,8 @@ pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Re
         bursts: uses(Strategy::Burst),
     };
     let lab = &bench.lab;
-    let mut search = Search::new(lab, &options.target, limits, watch);
+    let subject = subject(options);
+    let mut search = Search::new(lab, &subject, limits, watch);
     match search.run(&candidates) {
         Ok(()) => {}
         Err(RunError::Stopped(Stop::Budget)) => {
@@ -384,6 +409,14 @@ pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Re
     })
 }
 
+/// What a proof is about.
+fn subject(options: &Options) -> Subject {
+    Subject {
+        target: options.target.clone(),
+        state: options.store.as_ref().map(|spec| spec.needs.clone()),
+    }
+}
+
 /// In how many processes calls can meet here.
 fn scopes(options: &Options, notes: &mut Vec<String>) -> Vec<Scope> {
     let single = match &options.target {
@@ -393,9 +426,9 @@ fn scopes(options: &Options, notes: &mut Vec<String>) -> Vec<Scope> {
     if single && options.scopes.contains(&Scope::CrossProcess) {
         notes.push(match &options.target {
             Target::Url(_) => "how many processes serve this address is not known".to_owned(),
-            Target::Command(_) => format!(
-                "one process only: two cannot listen at one port, write `{PORT}` for it"
-            ),
+            Target::Command(_) => {
+                format!("one process only: two cannot listen at one port, write `{PORT}` for it")
+            }
         });
         return vec![Scope::InProcess];
     }
@@ -459,7 +492,7 @@ pub fn replay_recipe(
             outcome,
             replays,
         } if replays.reproduced > 0 => Replayed::Again(Box::new(Proof::new(
-            &options.target,
+            &subject(options),
             &set,
             &recipe.schedule,
             "as given",

@@ -24,7 +24,7 @@ pub fn write(folder: &Path, proofs: &[Proof]) -> io::Result<()> {
         std::fs::write(place.join("replay.json"), replay)?;
         std::fs::write(place.join("README.md"), readme(proof))?;
         // Without toctou, only a server that can be started afresh.
-        if matches!(proof.recipe.target, Target::Url(_)) {
+        if matches!(proof.recipe.target, Target::Url(_)) || proof.recipe.state.is_some() {
             continue;
         }
         std::fs::write(place.join("driver.py"), DRIVER)?;
@@ -74,6 +74,15 @@ fn readme(proof: &Proof) -> String {
             "```console\n$ toctou prove --replay replay.json --allow-changes\n```\n\nThis calls {} again, and changes its state. \
              Headers are not kept: give them with `--header`.",
             toctou_report::clean::markdown(url)
+        );
+        return out;
+    }
+    if let Some(needs) = &proof.recipe.state {
+        let _ = writeln!(
+            out,
+            "```console\n$ toctou prove --replay replay.json --state URL\n```\n\nThe address is that of a {}, in which a scratch place is made \
+             for each run.",
+            needs.kind.as_str()
         );
         return out;
     }

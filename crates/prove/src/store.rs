@@ -78,7 +78,9 @@ impl std::fmt::Debug for StoreSpec {
 
 #[derive(Debug, Error)]
 pub enum StoreError {
-    #[error("not an address of PostgreSQL or Redis: give postgres://user@host/database or redis://host")]
+    #[error(
+        "not an address of PostgreSQL or Redis: give postgres://user@host/database or redis://host"
+    )]
     Url,
     #[error("{kind} cannot be used: {because}")]
     Server { kind: &'static str, because: String },

@@ -31,6 +31,7 @@ fn options(target: Target, seconds: u64) -> Options {
     Options {
         target,
         headers: BTreeMap::new(),
+        store: None,
         budget: Duration::from_secs(seconds),
         network: false,
         isolate: Isolate::Auto,
@@ -128,13 +129,20 @@ impl Running {
         let child = Program::new("python3")
             .arg("-S")
             .arg(script())
-            .args([&port.to_string(), &folder.path().to_string_lossy().into_owned(), kind])
+            .args([
+                &port.to_string(),
+                &folder.path().to_string_lossy().into_owned(),
+                kind,
+            ])
             .stdin(Stdio::null())
             .spawn()
             .expect("a server");
         let began = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(began.elapsed() < Duration::from_secs(30), "it does not start");
+            assert!(
+                began.elapsed() < Duration::from_secs(30),
+                "it does not start"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
         Self {

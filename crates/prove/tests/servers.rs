@@ -35,6 +35,7 @@ fn options(kind: &str, seconds: u64) -> Options {
             .found(),
         ),
         headers: BTreeMap::new(),
+        store: None,
         budget: Duration::from_secs(seconds),
         network: false,
         isolate: Isolate::Auto,

@@ -240,7 +240,7 @@ impl Error {
                     .to_owned(),
             ),
             Self::Address { .. } => Some(
-                "an address begins with http:// or https://; for `--http` a path such as /mcp is enough".to_owned(),
+                "an address of a server begins with http:// or https://; for `--http` a path such as /mcp is enough".to_owned(),
             ),
             Self::NotAllowed { .. } => Some(
                 "`--allow-changes` if that is a test server; better, have prove start it: `--http /mcp --env PORT={port} -- node server.js`"

@@ -136,16 +136,18 @@ impl Remote {
 
     async fn run(self: Arc<Self>, mut batches: mpsc::UnboundedReceiver<Vec<Value>>) {
         while let Some(messages) = batches.recv().await {
-            let (requests, rest): (Vec<Value>, Vec<Value>) = messages
-                .into_iter()
-                .partition(|message| message.get("method").is_some() && message.get("id").is_some());
+            let (requests, rest): (Vec<Value>, Vec<Value>) =
+                messages.into_iter().partition(|message| {
+                    message.get("method").is_some() && message.get("id").is_some()
+                });
             for message in rest {
                 let taken = self.post(&message, Gate::open());
                 let _ = tokio::time::timeout(TAKEN_WITHIN, taken).await;
             }
             let gate = Gate::closed();
             for request in &requests {
-                let (remote, request, gate) = (Arc::clone(&self), request.clone(), Arc::clone(&gate));
+                let (remote, request, gate) =
+                    (Arc::clone(&self), request.clone(), Arc::clone(&gate));
                 tokio::spawn(async move { remote.request(request, gate).await });
             }
             let _ = tokio::time::timeout(TOGETHER_WITHIN, gate.all_here(requests.len())).await;
@@ -169,7 +171,9 @@ impl Remote {
         if let Err(because) = answered {
             tokio::time::sleep(AFTER_DEATH).await;
             let message = format!("{because} ({})", self.spec.url());
-            self.tell(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": message}}));
+            self.tell(
+                json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": message}}),
+            );
         }
     }
 

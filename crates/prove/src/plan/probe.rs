@@ -82,19 +82,16 @@ pub fn survey(
         shared,
         ..Survey::default()
     };
-    if let Some(snapshot) = cell.snapshot() {
-        let ours = fixtures::files();
-        for (path, content) in &Files::read(&snapshot).all {
-            // What we put there ourselves says nothing about the server.
-            let own = path
-                .strip_prefix("workspace/")
-                .is_some_and(|path| ours.iter().any(|(name, _)| name.as_os_str() == path));
-            if own {
-                continue;
-            }
-            if let Content::Tables(value) | Content::Json(value) = content {
-                survey.harvest.state(value);
-            }
+    for (path, content) in &cell.files().all {
+        // What we put there ourselves says nothing about the server.
+        if path
+            .strip_prefix("workspace/")
+            .is_some_and(fixtures::is_ours)
+        {
+            continue;
+        }
+        if let Content::Tables(value) | Content::Json(value) = content {
+            survey.harvest.state(value);
         }
     }
     survey.harvest_fresh = survey.harvest.clone();
@@ -229,10 +226,7 @@ impl Probe<'_> {
 
     fn files(&self) -> Files {
         crate::schedules::settle(&self.cell.supervisor);
-        self.cell
-            .snapshot()
-            .map(|snapshot| Files::read(&snapshot))
-            .unwrap_or_default()
+        self.cell.files()
     }
 
     /// What created something is part of the set-up of others.
@@ -397,7 +391,8 @@ pub fn verb(tool: &Tool) -> Verb {
         return Verb::Close;
     }
     if has(&[
-        "delete", "remove", "drop", "destroy", "purge", "cancel", "archive", "unlink",
+        "delete", "remove", "drop", "destroy", "purge", "cancel", "archive", "unlink", "move",
+        "rename",
     ]) {
         return Verb::Delete;
     }
@@ -450,7 +445,7 @@ mod tests {
         assert_eq!(of("create_entities"), Verb::Create);
         assert_eq!(of("readGraph"), Verb::Read);
         assert_eq!(of("delete_note"), Verb::Delete);
-        assert_eq!(of("move_file"), Verb::Change);
+        assert_eq!(of("move_file"), Verb::Delete);
         assert_eq!(of("drain"), Verb::Close);
         assert_eq!(of("open_nodes"), Verb::Read);
     }

@@ -42,8 +42,8 @@ pub enum Role {
 #[derive(Clone, Debug)]
 pub struct Fill<'a> {
     pub key: usize,
-    /// Another key for what something is moved or linked to.
-    pub other: usize,
+    /// The key of what something is moved to, which is not there yet. One for each key if not given.
+    pub other: Option<usize>,
     pub payload: usize,
     /// Stands for amounts, if there is one to be exhausted.
     pub amount: Option<i64>,
@@ -61,7 +61,7 @@ impl<'a> Fill<'a> {
     pub fn new(harvest: &'a Harvest, workspace: &'a str) -> Self {
         Self {
             key: 0,
-            other: 1,
+            other: None,
             payload: 0,
             amount: None,
             optional: false,
@@ -74,6 +74,8 @@ impl<'a> Fill<'a> {
 }
 
 const DEEPEST: usize = 8;
+/// Of the keys, from this one on nothing is there at the start.
+pub const NOT_THERE: usize = 4;
 
 /// Arguments that fit `schema`.
 pub fn arguments(tool: &str, schema: &Value, fill: &Fill<'_>) -> Value {
@@ -263,7 +265,10 @@ impl Maker<'_> {
                 None => json!(self.key()),
             },
             Role::Path => json!(self.path(name, self.fill.key)),
-            Role::Destination => json!(self.path(name, self.fill.other)),
+            Role::Destination => {
+                let free = || NOT_THERE + self.fill.key;
+                json!(self.path(name, self.fill.other.unwrap_or_else(free)))
+            }
             Role::Payload => json!(PAYLOADS[self.fill.payload % PAYLOADS.len()]),
             Role::Other => match schema.get("default").and_then(Value::as_str) {
                 Some(default) => json!(default),

@@ -254,6 +254,8 @@ def main():
         recipe = json.load(file)
     if "command" not in recipe["target"]:
         sys.exit("this server was not started for the proof: only `toctou prove --replay` can call it again")
+    if "state" in recipe:
+        sys.exit("this server keeps its state in a database: only `toctou prove --replay` with `--state` can reset it")
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 50
     count = len(recipe["scenario"]["calls"])
     orders = list(itertools.permutations(range(count))) if count <= 4 else [tuple(range(count))]

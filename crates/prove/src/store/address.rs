@@ -81,8 +81,11 @@ impl Address {
         let mut query: Vec<&str> = self.query.iter().map(String::as_str).collect();
         let place = match (at, &self.host) {
             (Some((host, port)), _) => {
-                let names_place =
-                    |part: &&str| ["host=", "port=", "hostaddr="].iter().any(|name| part.starts_with(name));
+                let names_place = |part: &&str| {
+                    ["host=", "port=", "hostaddr="]
+                        .iter()
+                        .any(|name| part.starts_with(name))
+                };
                 query.retain(|part| !names_place(part));
                 format!("{host}:{port}")
             }
@@ -127,17 +130,28 @@ mod tests {
 
     #[test]
     fn addresses_are_taken_apart_and_put_together() {
-        let address = Address::parse("postgres://me:p%40ss@db.example:6000/shop?sslmode=disable").expect("an address");
+        let address = Address::parse("postgres://me:p%40ss@db.example:6000/shop?sslmode=disable")
+            .expect("an address");
         assert_eq!(address.host, Host::Tcp("db.example".to_owned(), 6000));
         assert_eq!(address.path(), "shop");
         assert_eq!(
             address.with("scratch", Some(("127.0.0.1", 15432)), &["a=b".to_owned()]),
             "postgres://me:p%40ss@127.0.0.1:15432/scratch?sslmode=disable&a=b"
         );
-        let socket = Address::parse("postgresql:///shop?host=/run/postgresql&port=5433").expect("an address");
-        assert_eq!(socket.host, Host::Unix("/run/postgresql/.s.PGSQL.5433".into()));
-        assert_eq!(socket.with("x", Some(("localhost", 1)), &[]), "postgresql://localhost:1/x");
-        assert_eq!(socket.with("x", None, &[]), "postgresql:///x?host=/run/postgresql&port=5433");
+        let socket = Address::parse("postgresql:///shop?host=/run/postgresql&port=5433")
+            .expect("an address");
+        assert_eq!(
+            socket.host,
+            Host::Unix("/run/postgresql/.s.PGSQL.5433".into())
+        );
+        assert_eq!(
+            socket.with("x", Some(("localhost", 1)), &[]),
+            "postgresql://localhost:1/x"
+        );
+        assert_eq!(
+            socket.with("x", None, &[]),
+            "postgresql:///x?host=/run/postgresql&port=5433"
+        );
         let encoded = Address::parse("postgres://u@%2Fvar%2Frun/d").expect("an address");
         assert_eq!(encoded.host, Host::Unix("/var/run/.s.PGSQL.5432".into()));
         assert_eq!(encoded.with("x", None, &[]), "postgres://u@%2Fvar%2Frun/x");

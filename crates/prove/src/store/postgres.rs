@@ -10,6 +10,7 @@ use tokio_postgres::{Client, Config, NoTls};
 
 use super::StoreError;
 use super::address::Address;
+use crate::canon::text::{self, Words};
 
 /// What all scratch databases and schemas are called: then a run's number, then one's own.
 const PREFIX: &str = "toctou_scratch_";
@@ -52,7 +53,10 @@ fn failed(error: &tokio_postgres::Error) -> StoreError {
 async fn connect(url: &str) -> Result<Client, StoreError> {
     // An error may repeat the URL, and the password in it.
     let config: Config = url.parse().map_err(|_| StoreError::Url)?;
-    let (client, connection) = config.connect(NoTls).await.map_err(|error| failed(&error))?;
+    let (client, connection) = config
+        .connect(NoTls)
+        .await
+        .map_err(|error| failed(&error))?;
     tokio::spawn(async move {
         let _ = connection.await;
     });
@@ -60,7 +64,10 @@ async fn connect(url: &str) -> Result<Client, StoreError> {
 }
 
 async fn run(client: &Client, sql: &str) -> Result<(), StoreError> {
-    client.batch_execute(sql).await.map_err(|error| failed(&error))
+    client
+        .batch_execute(sql)
+        .await
+        .map_err(|error| failed(&error))
 }
 
 impl Maker {
@@ -145,7 +152,10 @@ async fn sweep(admin: &Client) -> Result<(), StoreError> {
         "SELECT datname::text FROM pg_database WHERE datname LIKE '{PREFIX}%' \
          UNION SELECT nspname::text FROM pg_namespace WHERE nspname LIKE '{PREFIX}%'"
     );
-    let rows = admin.query(&sql, &[]).await.map_err(|error| failed(&error))?;
+    let rows = admin
+        .query(&sql, &[])
+        .await
+        .map_err(|error| failed(&error))?;
     for row in rows {
         let name: String = row.get(0);
         let number = name
@@ -229,7 +239,11 @@ impl Database {
             "SELECT table_schema::text, table_name::text FROM information_schema.tables \
              WHERE table_type = 'BASE TABLE' AND table_schema {of} ORDER BY 1, 2"
         );
-        let tables = client.query(&list, &[]).await.map_err(|error| failed(&error))?;
+        let tables = client
+            .query(&list, &[])
+            .await
+            .map_err(|error| failed(&error))?;
+        let now = jiff::Timestamp::now().as_second();
         let mut out = Map::new();
         for table in tables {
             let (schema, name): (String, String) = (table.get(0), table.get(1));
@@ -238,13 +252,22 @@ impl Database {
                 quoted(&schema),
                 quoted(&name)
             );
-            let rows = client.query(&sql, &[]).await.map_err(|error| failed(&error))?;
-            let rows = rows.iter().map(|row| {
-                let text: String = row.get(0);
-                serde_json::from_str(&text).unwrap_or(Value::String(text))
-            });
+            let rows = client
+                .query(&sql, &[])
+                .await
+                .map_err(|error| failed(&error))?;
+            let mut rows: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+            // Made-up ids and times must not decide which row comes first.
+            rows.sort_by_cached_key(|row| text::settle(row, &Words::default(), now, None));
+            let rows = rows
+                .into_iter()
+                .map(|row| serde_json::from_str(&row).unwrap_or(Value::String(row)));
             let plain = schema == "public" || self.kind == Kind::Schema;
-            let name = if plain { name } else { format!("{schema}.{name}") };
+            let name = if plain {
+                name
+            } else {
+                format!("{schema}.{name}")
+            };
             out.insert(name, rows.collect());
         }
         Ok(Value::Object(out))

@@ -127,7 +127,10 @@ impl Database {
         loop {
             let (next, some): (String, Vec<Vec<u8>>) =
                 ask(&mut connection, &["SCAN", &cursor, "COUNT", "1000"]).await?;
-            keys.extend(some.iter().map(|key| String::from_utf8_lossy(key).into_owned()));
+            keys.extend(
+                some.iter()
+                    .map(|key| String::from_utf8_lossy(key).into_owned()),
+            );
             cursor = next;
             if cursor == "0" || keys.len() > MOST_KEYS {
                 break;
@@ -189,7 +192,8 @@ mod tests {
 
     #[test]
     fn a_number_belongs_to_the_oldest_of_ours_and_to_nobody_else() {
-        let line = |id: i64, name: &str, db: i64| format!("id={id} addr=1:2 name={name} db={db} sub=0\n");
+        let line =
+            |id: i64, name: &str, db: i64| format!("id={id} addr=1:2 name={name} db={db} sub=0\n");
         let own = line(7, NAME, 15);
         assert!(is_ours(&own, 15, 7));
         assert!(is_ours(&(own.clone() + &line(8, NAME, 15)), 15, 7));

@@ -17,6 +17,8 @@ Examples:
                                                  it serves HTTP, at a port that is free
   toctou prove --url http://localhost:3000/mcp --allow-changes
                                                  a server that runs already
+  toctou prove --state postgres://localhost/postgres --state-init schema.sql -- node server.js
+                                                 state in a database: a scratch one for each run
   toctou prove --env API_KEY=test -- node server.js
                                                  the environment is passed explicitly
   toctou prove --reproducer race -- node server.js
@@ -72,6 +74,23 @@ pub(crate) struct ProveArgs {
     /// What the server gets of the environment, as NAME=VALUE, or NAME to pass yours on (can be repeated)
     #[arg(long, value_name = "NAME[=VALUE]", help_heading = "Server")]
     pub(crate) env: Vec<String>,
+
+    /// It keeps state here: postgres://… or redis://…; each run gets a scratch database of its own
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with = "url",
+        help_heading = "Server"
+    )]
+    pub(crate) state: Option<String>,
+
+    /// The variable that tells the server its scratch database [default: DATABASE_URL or REDIS_URL]
+    #[arg(long, value_name = "NAME", requires = "state", help_heading = "Server")]
+    pub(crate) state_env: Option<String>,
+
+    /// SQL that prepares the scratch database
+    #[arg(long, value_name = "FILE", requires = "state", help_heading = "Server")]
+    pub(crate) state_init: Option<PathBuf>,
 
     /// Where the server is started [default: the scratch folder]
     #[arg(long, value_name = "FOLDER", help_heading = "Server")]

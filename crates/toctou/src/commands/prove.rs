@@ -14,6 +14,7 @@ use toctou_prove::plan::{recorded, scan};
 use toctou_prove::proof::Proof;
 use toctou_prove::report::{self, Outcome, Report};
 use toctou_prove::search::{Scope, Watch};
+use toctou_prove::store::{Kind, Needs, StoreSpec};
 use toctou_prove::target::{Command, Target};
 use toctou_prove::{
     Options, Replayed, Strategy, interrupt, prove, replay, replay_recipe, reproducer,
@@ -60,9 +61,11 @@ pub(crate) fn run(args: &ProveArgs) -> Result<u8, Error> {
     if let (Target::Url(url), false) = (&target, args.allow_changes) {
         return Err(Error::NotAllowed { url: url.clone() });
     }
+    let needs = recipe.as_ref().and_then(|recipe| recipe.state.clone());
     let options = Options {
         target,
         headers,
+        store: store(args, needs)?,
         budget: args.budget,
         network: args.allow_network,
         isolate: match args.isolate {
@@ -140,6 +143,50 @@ pub(crate) fn run(args: &ProveArgs) -> Result<u8, Error> {
     })
 }
 
+/// The database that the server keeps its state in, for a proof that needs one or for a new one.
+fn store(args: &ProveArgs, needed: Option<Needs>) -> Result<Option<StoreSpec>, Error> {
+    let wrong = |message: String| Error::Address { message };
+    let Some(url) = &args.state else {
+        return match needed {
+            Some(needs) => Err(wrong(format!(
+                "the server keeps its state in a {}: give its address with `--state`",
+                needs.kind.as_str()
+            ))),
+            None => Ok(None),
+        };
+    };
+    let kind = Kind::of(url).ok_or_else(|| {
+        wrong("`--state` takes postgres://user@host/database or redis://host".to_owned())
+    })?;
+    let needs = match needed {
+        Some(needs) if needs.kind != kind => {
+            let kind = needs.kind.as_str();
+            return Err(wrong(format!("the server keeps its state in a {kind}")));
+        }
+        Some(needs) => needs,
+        None => Needs {
+            kind,
+            env: args
+                .state_env
+                .clone()
+                .unwrap_or_else(|| kind.usual_env().to_owned()),
+            init: match &args.state_init {
+                Some(_) if kind == Kind::Redis => {
+                    return Err(wrong(
+                        "`--state-init` is SQL, and Redis takes none".to_owned(),
+                    ));
+                }
+                Some(path) => Some(read(path)?),
+                None => None,
+            },
+        },
+    };
+    Ok(Some(StoreSpec {
+        url: url.clone(),
+        needs,
+    }))
+}
+
 /// Reads a file that says what shall meet.
 fn plan<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, Error> {
     parse(&read(path)?).map_err(|message| Error::Plan {
@@ -200,6 +247,13 @@ fn announce(options: &Options) {
     let mut text = format!("will run: {}\n", command.argv.join(" "));
     if let Some(address) = &command.http {
         text += &format!("serving: {address}, in a network of its own if there is none outside\n");
+    }
+    if let Some(store) = &options.store {
+        text += &format!(
+            "state: a scratch database of your {} for each run, removed after it; {} tells the server\n",
+            store.needs.kind.as_str(),
+            store.needs.env
+        );
     }
     text += "in: a scratch folder that is removed at the end, with a HOME of its own\n";
     for package in &command.packages {

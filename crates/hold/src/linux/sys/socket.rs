@@ -40,12 +40,7 @@ pub(crate) fn make(
 }
 
 /// Async-signal-safe, as all that it calls.
-fn in_child(
-    init: RawFd,
-    enter: libc::c_int,
-    family: libc::c_int,
-    report: RawFd,
-) -> io::Result<()> {
+fn in_child(init: RawFd, enter: libc::c_int, family: libc::c_int, report: RawFd) -> io::Result<()> {
     // SAFETY: calls that take integers.
     let made = unsafe {
         check(libc::setns(init, enter)).and_then(|_| {
