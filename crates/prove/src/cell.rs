@@ -216,7 +216,6 @@ impl Maker {
             env: command
                 .env
                 .iter()
-                .map(|(name, value)| (name, value))
                 .chain(cell.place.iter().map(|(_, (name, url))| (name, url)))
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),

@@ -102,7 +102,7 @@ pub struct Store {
 }
 
 enum Maker {
-    Postgres(postgres::Maker),
+    Postgres(Box<postgres::Maker>),
     Redis(redis::Maker),
 }
 
@@ -124,7 +124,7 @@ impl Store {
             Ok(match spec.needs.kind {
                 Kind::Postgres => {
                     let init = spec.needs.init.as_deref();
-                    Maker::Postgres(postgres::Maker::open(&address, init).await?)
+                    Maker::Postgres(Box::new(postgres::Maker::open(&address, init).await?))
                 }
                 Kind::Redis => Maker::Redis(redis::Maker::open(&address).await?),
             })
