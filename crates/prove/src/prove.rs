@@ -1,34 +1,42 @@
 //! The whole of it, from options to a report.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
+use toctou_guard::upstream::HttpSpec;
 use toctou_hold::{Hooks, Isolate, SandboxSpec, Scratch};
 
 use crate::budget::{Budget, Stop};
 use crate::call::Call;
-use crate::cell::{Cell, Maker, StartError};
-use crate::client::ClientError;
+use crate::cell::{Cell, Maker, Origin, StartError};
+use crate::client::{ClientError, Tool};
 use crate::gates::Passed;
 use crate::lab::{Lab, RunError};
+use crate::names;
 use crate::plan::probe::Survey;
 use crate::plan::scan::{self, Finding};
 use crate::plan::{Candidate, Template, candidates, fixtures, probe, recorded};
 use crate::pool::Pool;
-use crate::proof::{Proof, Recipe, Replays};
+use crate::proof::{Proof, Recipe, Replays, Subject};
 use crate::replay;
 use crate::report::{Outcome, Report, SCHEMA, ToolReport};
 use crate::scenario::{Place, Scenario};
 use crate::search::{Limits, Scope, Search, Watch};
-use crate::target::{Command, Target};
+use crate::store::{Store, StoreError, StoreSpec};
+use crate::target::{PORT, Target};
 use crate::timeline::short;
 
 /// What the user asked for.
 #[derive(Clone, Debug)]
 pub struct Options {
-    pub command: Command,
+    pub target: Target,
+    /// Sent along to a server that runs already. Kept out of reports: they are often secret.
+    pub headers: BTreeMap<String, String>,
+    /// State that is not in files.
+    pub store: Option<StoreSpec>,
     pub budget: Duration,
     pub network: bool,
     pub isolate: Isolate,
@@ -67,6 +75,8 @@ pub enum ProveError {
     NoTools,
     #[error("the scan has no findings")]
     NoFindings,
+    #[error("nothing is reset between runs of a server that runs already")]
+    NotOwn { calls: Vec<String> },
     #[error("none of the server's tools can be called")]
     NothingWorks { errors: Vec<String> },
     #[error("interrupted")]
@@ -81,6 +91,8 @@ pub enum ProveError {
     Threads(std::io::Error),
     #[error("cannot prepare the scratch folder")]
     Fixtures(std::io::Error),
+    #[error("the server's state cannot be kept")]
+    Store(#[from] StoreError),
 }
 
 impl ProveError {
@@ -120,9 +132,15 @@ impl ProveError {
                 );
             }
             Self::Start(error) => lines.push(error.to_string()),
+            Self::NotOwn { calls } => lines.extend(
+                calls
+                    .iter()
+                    .map(|call| format!("`{{run}}` is missing in: {call}")),
+            ),
             Self::NothingWorks { errors } => lines.extend(errors.iter().take(10).cloned()),
             Self::Run(error) => lines.push(error.to_string()),
             Self::Scratch(error) => lines.push(error.to_string()),
+            Self::Store(error) => lines.push(error.to_string()),
             Self::Threads(error) | Self::Fixtures(error) => lines.push(error.to_string()),
             Self::NoTools | Self::NoFindings | Self::Interrupted | Self::NoTime => {}
         }
@@ -136,6 +154,9 @@ impl ProveError {
             ),
             Self::NothingWorks { .. } => Some(
                 "give calls that work with `--examples FILE`, or what the server needs with `--env` and `--allow-network`",
+            ),
+            Self::NotOwn { .. } => Some(
+                "write `{run}` into the names of what the calls change: it differs in every run",
             ),
             Self::NoTime => Some("try a larger `--budget`"),
             _ => None,
@@ -174,6 +195,8 @@ const START: Duration = Duration::from_secs(60);
 /// A server that was started, and can be started again and again.
 struct Bench {
     lab: Lab,
+    /// What the server offers.
+    tools: Vec<Tool>,
     notes: Vec<String>,
     places: Vec<Place>,
     /// Dropped last: the servers' pipes belong to it.
@@ -187,22 +210,16 @@ impl Bench {
             .enable_all()
             .build()
             .map_err(ProveError::Threads)?;
-        let scratch = Scratch::create()?;
-        let base = scratch.new_state()?;
-        for (path, content) in fixtures::files() {
-            std::fs::write(base.workspace().join(path), content).map_err(ProveError::Fixtures)?;
-        }
+        let store = match &options.store {
+            Some(spec) => Some(Store::open(runtime.handle(), spec)?),
+            None => None,
+        };
+        let mut notes: Vec<String> = Vec::new();
+        notes.extend(store.as_ref().map(|store| store.note().to_owned()));
         let maker = Arc::new(Maker {
             handle: runtime.handle().clone(),
-            base,
-            spec: SandboxSpec {
-                isolate: options.isolate,
-                network: options.network,
-                packages: options.command.packages.clone(),
-                writable: options.writable.clone(),
-                readable: options.command.readable(),
-            },
-            command: options.command.clone(),
+            origin: origin(options)?,
+            store,
             budget: budget.clone(),
             hooks: Hooks {
                 syscalls: true,
@@ -217,16 +234,32 @@ impl Bench {
             reads: true,
             ..maker.hooks
         };
-        let cell = maker.make_with(1, closely).map_err(RunError::from)?;
+        let mut cell = maker.make_with(1, closely).map_err(RunError::from)?;
+        let mut tools = Vec::new();
+        if let Some(server) = cell.servers.first_mut() {
+            tools = server.client.tools(options.patience, budget)?;
+        }
+        if let Origin::Started { base, .. } = &maker.origin {
+            let kinds = fixtures::kinds(&tools);
+            for kind in &kinds {
+                let note = fixtures::make(&base.workspace(), *kind);
+                notes.extend(note.map_err(ProveError::Fixtures)?);
+            }
+            if !kinds.is_empty() {
+                cell = maker.make_with(1, closely).map_err(RunError::from)?;
+            }
+        }
+        let shared = matches!(maker.origin, Origin::Running(_));
         let pool = Pool::new(maker).map_err(ProveError::Threads)?;
         pool.want(1);
         let lab = Lab::new(pool, budget.clone(), options.patience);
-        let mut notes: Vec<String> = Vec::new();
         if let Some(sandbox) = cell.sandbox() {
             notes.extend(sandbox.isolation().notes.iter().cloned());
         }
         let mut places = Vec::new();
-        if let Some(server) = cell.servers.first() {
+        if shared {
+            notes.extend(SHARED.map(str::to_owned));
+        } else if let Some(server) = cell.servers.first() {
             match server.blind() {
                 Some(why) => notes.push(format!("calls cannot be held at system calls: {why}")),
                 None => places.push(Place::Syscall),
@@ -239,6 +272,7 @@ impl Bench {
         }
         let bench = Self {
             lab,
+            tools,
             notes,
             places,
             _runtime: runtime,
@@ -247,36 +281,79 @@ impl Bench {
     }
 }
 
+/// What can be said about a server that was not started here.
+const SHARED: [&str; 3] = [
+    "nothing is reset: every run uses new names, and what counts is what the tools say about them",
+    "other clients of the server may have a part in what was seen",
+    "calls cannot be held: the server was not started by toctou",
+];
+
+fn origin(options: &Options) -> Result<Origin, ProveError> {
+    let command = match &options.target {
+        Target::Command(command) => command,
+        Target::Url(url) => {
+            let spec = HttpSpec::new(url, &options.headers).map_err(StartError::Address)?;
+            return Ok(Origin::Running(spec));
+        }
+    };
+    let base = Scratch::create()?.new_state()?;
+    fixtures::texts(&base.workspace()).map_err(ProveError::Fixtures)?;
+    Ok(Origin::Started {
+        base,
+        spec: SandboxSpec {
+            isolate: options.isolate,
+            network: options.network,
+            packages: command.packages.clone(),
+            writable: options.writable.clone(),
+            readable: command.readable(),
+        },
+        command: command.clone(),
+    })
+}
+
 /// Runs the server and looks for races.
 pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Report, ProveError> {
     watch.doing("starting the server", 0);
     let (mut bench, mut cell) = Bench::open(options, budget)?;
-    let tools = match cell.servers.first_mut() {
-        Some(server) => server.client.tools(options.patience, budget)?,
-        None => Vec::new(),
-    };
+    let tools = std::mem::take(&mut bench.tools);
     if tools.is_empty() {
         return Err(ProveError::NoTools);
+    }
+    if let (Target::Url(_), Some(scenario)) = (&options.target, &options.scenario) {
+        let calls = scenario.setup.iter().chain(&scenario.calls);
+        let shared: Vec<String> = calls
+            .filter(|call| !names::is_own(call))
+            .map(Call::shown)
+            .collect();
+        if !shared.is_empty() {
+            return Err(ProveError::NotOwn { calls: shared });
+        }
     }
     watch.doing("trying the tools", 0);
     let mut examples = options.examples.clone();
     examples.extend(recorded::examples(&options.traffic));
-    let survey = probe::survey(&bench.lab, &mut cell, tools, examples)?;
+    let shared = matches!(options.target, Target::Url(_));
+    let survey = probe::survey(&bench.lab, &mut cell, tools, examples, shared)?;
+    if let Some(note) = survey.left_alone() {
+        bench.notes.push(note);
+    }
     bench.lab.logs.clone_from(&survey.logs);
     drop(cell);
     let candidates = plan(options, &survey);
     if candidates.is_empty() {
-        let failing = survey.tools.iter().filter(|known| !known.works);
+        let failing = survey
+            .tools
+            .iter()
+            .filter(|known| !known.works && !known.left_alone);
         return Err(ProveError::NothingWorks {
             errors: failing
                 .map(|known| format!("{}: {}", known.tool.name, short(&known.reply.shown(), 100)))
                 .collect(),
         });
     }
-    let lab = &bench.lab;
     let uses = |strategy| options.strategies.is_empty() || options.strategies.contains(&strategy);
     let limits = Limits {
-        scopes: options.scopes.clone(),
+        scopes: scopes(options, &mut bench.notes),
         places: bench
             .places
             .iter()
@@ -293,7 +370,9 @@ pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Re
         jitter: uses(Strategy::Jitter),
         bursts: uses(Strategy::Burst),
     };
-    let mut search = Search::new(lab, &options.command, limits, watch);
+    let lab = &bench.lab;
+    let subject = subject(options);
+    let mut search = Search::new(lab, &subject, limits, watch);
     match search.run(&candidates) {
         Ok(()) => {}
         Err(RunError::Stopped(Stop::Budget)) => {
@@ -314,7 +393,7 @@ pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Re
     Ok(Report {
         schema: SCHEMA.to_owned(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        target: Target::Command(options.command.clone()),
+        target: options.target.clone(),
         outcome,
         summary: outcome.in_words(proofs.len(), points, if options.deep { 2 } else { 1 }),
         seconds: budget.elapsed().as_secs_f64(),
@@ -328,6 +407,32 @@ pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Re
         proofs,
         attempts,
     })
+}
+
+/// What a proof is about.
+fn subject(options: &Options) -> Subject {
+    Subject {
+        target: options.target.clone(),
+        state: options.store.as_ref().map(|spec| spec.needs.clone()),
+    }
+}
+
+/// In how many processes calls can meet here.
+fn scopes(options: &Options, notes: &mut Vec<String>) -> Vec<Scope> {
+    let single = match &options.target {
+        Target::Url(_) => true,
+        Target::Command(command) => command.has_fixed_port(),
+    };
+    if single && options.scopes.contains(&Scope::CrossProcess) {
+        notes.push(match &options.target {
+            Target::Url(_) => "how many processes serve this address is not known".to_owned(),
+            Target::Command(_) => {
+                format!("one process only: two cannot listen at one port, write `{PORT}` for it")
+            }
+        });
+        return vec![Scope::InProcess];
+    }
+    options.scopes.clone()
 }
 
 /// What shall meet: what was given, else what follows from the tools.
@@ -347,6 +452,9 @@ fn plan(options: &Options, survey: &Survey) -> Vec<Candidate> {
     let wanted: Vec<Vec<String>> = options.findings.iter().map(Finding::tools).collect();
     let mut all = recorded::candidates(&options.traffic, &survey.observers);
     all.extend(candidates::candidates(survey, &wanted));
+    if survey.shared {
+        all.retain(|candidate| candidate.scenario.calls.iter().all(names::is_own));
+    }
     if !wanted.is_empty() {
         all.retain(|candidate| {
             let tools = candidate.tools();
@@ -384,7 +492,7 @@ pub fn replay_recipe(
             outcome,
             replays,
         } if replays.reproduced > 0 => Replayed::Again(Box::new(Proof::new(
-            &options.command,
+            &subject(options),
             &set,
             &recipe.schedule,
             "as given",

@@ -11,10 +11,9 @@ use crate::gates::{self, Passed};
 use crate::lab::{Lab, RunError};
 use crate::oracles::serial::{MOST_CALLS, SerialSet, Verdict};
 use crate::plan::Candidate;
-use crate::proof::Proof;
+use crate::proof::{Proof, Subject};
 use crate::report::{Attempt, AttemptOutcome};
 use crate::scenario::{Assignment, Place, Scenario, Schedule};
-use crate::target::Command;
 use crate::{shrink, timeline};
 
 /// Which processes calls go to.
@@ -61,7 +60,7 @@ pub trait Watch: Sync {
 
 pub struct Search<'a> {
     pub lab: &'a Lab,
-    pub command: &'a Command,
+    pub subject: &'a Subject,
     pub limits: Limits,
     pub watch: &'a dyn Watch,
     pub proofs: Vec<Proof>,
@@ -90,10 +89,10 @@ const JITTERS: u64 = 6;
 const FEW: usize = 4;
 
 impl<'a> Search<'a> {
-    pub fn new(lab: &'a Lab, command: &'a Command, limits: Limits, watch: &'a dyn Watch) -> Self {
+    pub fn new(lab: &'a Lab, subject: &'a Subject, limits: Limits, watch: &'a dyn Watch) -> Self {
         Self {
             lab,
-            command,
+            subject,
             limits,
             watch,
             proofs: Vec::new(),
@@ -233,7 +232,7 @@ impl<'a> Search<'a> {
                     let template = work.candidate.template.as_str();
                     let elapsed = self.lab.budget.elapsed();
                     let proof = Proof::new(
-                        self.command,
+                        self.subject,
                         set,
                         &schedule,
                         template,

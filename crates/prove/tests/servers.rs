@@ -1,5 +1,6 @@
 //! Small servers, good, bad and hostile: a clear answer within the budget.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use toctou_prove::budget::Budget;
 use toctou_prove::proof::Proof;
 use toctou_prove::report::{Outcome, Report};
 use toctou_prove::search::{Scope, Watch};
-use toctou_prove::target::Command;
+use toctou_prove::target::{Command, Target};
 use toctou_prove::{Options, ProveError, Replayed, prove, replay_recipe};
 
 struct Nobody;
@@ -21,16 +22,20 @@ impl Watch for Nobody {
 fn options(kind: &str, seconds: u64) -> Options {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/server.py");
     Options {
-        command: Command {
-            argv: vec![
-                "python3".to_owned(),
-                "-S".to_owned(),
-                script.to_string_lossy().into_owned(),
-                kind.to_owned(),
-            ],
-            ..Command::default()
-        }
-        .found(),
+        target: Target::Command(
+            Command {
+                argv: vec![
+                    "python3".to_owned(),
+                    "-S".to_owned(),
+                    script.to_string_lossy().into_owned(),
+                    kind.to_owned(),
+                ],
+                ..Command::default()
+            }
+            .found(),
+        ),
+        headers: BTreeMap::new(),
+        store: None,
         budget: Duration::from_secs(seconds),
         network: false,
         isolate: Isolate::Auto,
