@@ -49,6 +49,7 @@ fn options(kind: &str, seconds: u64) -> Options {
         traffic: Vec::new(),
         findings: Vec::new(),
         strategies: Vec::new(),
+        schedules: None,
     }
 }
 
