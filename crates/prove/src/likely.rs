@@ -1,7 +1,12 @@
 //! Where calls can meet at all, as seen when the tools were tried: that is tried first.
 
+use std::collections::BTreeSet;
+
 use toctou_hold::{Class, Event};
 
+use crate::canon::content::Content;
+use crate::cell::Cell;
+use crate::outcome::Files;
 use crate::search::Scope;
 
 /// What the server seems to be.
@@ -33,6 +38,25 @@ impl Likely {
             Scope::CrossProcess => self.cross_process,
         }
     }
+}
+
+/// Whether the server has written files that nobody else can look into. What
+/// stands there is then known only from a server that reads them anew.
+pub fn keeps_unreadable(cell: &Cell, logs: &BTreeSet<String>) -> bool {
+    let (Some(sandbox), Some(snapshot)) = (cell.sandbox(), cell.snapshot()) else {
+        return false;
+    };
+    let events = cell.supervisor.events_since(cell.start);
+    let files = Files::read(&snapshot).all;
+    let mut unreadable = files
+        .iter()
+        .filter(|(path, content)| **content == Content::Opaque && !logs.contains(*path));
+    unreadable.any(|(path, _)| {
+        let seen = sandbox.seen(path).to_string_lossy().into_owned();
+        events
+            .iter()
+            .any(|event| event.class == Class::Mutate && event.paths.contains(&seen))
+    })
 }
 
 #[cfg(test)]

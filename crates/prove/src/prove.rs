@@ -15,7 +15,7 @@ use crate::cell::{Cell, Maker, Origin, StartError};
 use crate::client::{ClientError, Tool};
 use crate::gates::Passed;
 use crate::lab::{Lab, RunError};
-use crate::likely::Likely;
+use crate::likely::{self, Likely};
 use crate::names;
 use crate::plan::probe::Survey;
 use crate::plan::scan::{self, Finding};
@@ -344,6 +344,9 @@ pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Re
     let event_loop = bench.places.contains(&Place::Await);
     let mut likely = Likely::of(&cell.supervisor.events_since(cell.start), event_loop);
     likely.cross_process |= options.store.is_some();
+    // Asked only where it can tell more: each run starts one server more.
+    bench.lab.fresh =
+        likely::keeps_unreadable(&cell, &survey.logs) && bench.lab.pool.maker().join(&cell).is_ok();
     drop(cell);
     let mut findings = options.findings.clone();
     for finding in &mut findings {
@@ -385,7 +388,7 @@ pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Re
         schedules: options.schedules,
     };
     let lab = &bench.lab;
-    let subject = subject(options);
+    let subject = subject(options, lab.fresh);
     let mut search = Search::new(lab, &subject, limits, watch);
     if options.scenario.is_none() {
         search.findings = &findings;
@@ -431,10 +434,11 @@ pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Re
 }
 
 /// What a proof is about.
-fn subject(options: &Options) -> Subject {
+fn subject(options: &Options, fresh: bool) -> Subject {
     Subject {
         target: options.target.clone(),
         state: options.store.as_ref().map(|spec| spec.needs.clone()),
+        fresh,
     }
 }
 
@@ -502,8 +506,9 @@ pub fn replay_recipe(
     watch: &dyn Watch,
 ) -> Result<Replayed, ProveError> {
     watch.doing("replaying", 0);
-    let (bench, cell) = Bench::open(options, budget)?;
+    let (mut bench, cell) = Bench::open(options, budget)?;
     drop(cell);
+    bench.lab.fresh = recipe.fresh;
     let (set, passed) = replay::replay(&bench.lab, recipe)?;
     Ok(match passed {
         Passed::Proved {
@@ -511,7 +516,7 @@ pub fn replay_recipe(
             outcome,
             replays,
         } if replays.reproduced > 0 => Replayed::Again(Box::new(Proof::new(
-            &subject(options),
+            &subject(options, recipe.fresh),
             &set,
             &recipe.schedule,
             "as given",

@@ -402,7 +402,7 @@ impl<'a> Search<'a> {
                 setup: setup.clone(),
                 ..work.candidate.scenario.clone()
             };
-            match SerialSet::record(self.lab, &scenario, &assignment, false) {
+            match SerialSet::record(self.lab, &scenario, &assignment) {
                 Ok(set) if set.works() => {
                     work.set = Some(set);
                     return Ok(true);

@@ -99,6 +99,22 @@ fn a_lock_and_a_transaction_are_never_proved() {
 }
 
 #[test]
+fn what_only_a_server_can_read_is_asked_of_one_that_is_started_afterwards() {
+    let report = run("packed", 90).expect("a report");
+    assert_eq!(report.outcome, Outcome::Proved, "{}", report.summary);
+    let proof = &report.proofs[0];
+    assert!(proof.recipe.fresh);
+    assert!(
+        proof
+            .differences
+            .iter()
+            .all(|change| change.place.starts_with("fresh")),
+        "the servers that made the calls say what they always say: {:?}",
+        proof.differences
+    );
+}
+
+#[test]
 fn a_server_that_does_something_else_each_time_is_not_proved() {
     let report = run("random", 20).expect("a report");
     assert_ne!(report.outcome, Outcome::Proved, "{}", report.json());

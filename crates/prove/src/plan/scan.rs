@@ -364,7 +364,7 @@ mod tests {
             "id": id, "kind": "lost-write", "tools": tools, "scope": "in-process", "strategy": "hold",
             "template": "as given",
             "recipe": {
-                "schema": "toctou.replay/1", "target": { "argv": ["server"] }, "scenario": { "calls": calls },
+                "schema": "toctou.replay/1", "target": { "command": { "argv": ["server"] } }, "scenario": { "calls": calls },
                 "assignment": [0, 0], "schedule": { "strategy": "burst" }, "class": "state", "headline": "lost",
             },
             "replays": { "reproduced": 5, "of": 5 }, "replies": [], "serial": [], "nearest": [0, 1],
