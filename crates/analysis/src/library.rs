@@ -271,6 +271,12 @@ impl<'m> Library<'m> {
             .is_conflict(names.text(entity.module), names.text(entity.path))
     }
 
+    pub fn is_own_to_process(&self, id: EntityId, entities: &Entities, names: &Names) -> bool {
+        let entity = entities.get(id);
+        self.models
+            .is_own_to_process(names.text(entity.module), names.text(entity.path))
+    }
+
     pub fn chains(&mut self, names: &mut Names) -> Rc<[Rc<ChainRule>]> {
         if let Some(chains) = &self.chains {
             return Rc::clone(chains);
