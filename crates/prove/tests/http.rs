@@ -130,11 +130,7 @@ impl Running {
         let child = Program::new("python3")
             .arg("-S")
             .arg(script())
-            .args([
-                &port.to_string(),
-                &folder.path().to_string_lossy().into_owned(),
-                kind,
-            ])
+            .args([&port.to_string(), &folder.path().to_string_lossy(), kind])
             .stdin(Stdio::null())
             .spawn()
             .expect("a server");
