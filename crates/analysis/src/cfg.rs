@@ -187,8 +187,9 @@ impl Cfg {
         a == b
     }
 
-    fn control_dependence(&mut self) {
-        // Post-dominators: dominators of the reversed graph, from a virtual exit.
+    /// What every way on from a block passes next: dominators of the reversed graph, from a
+    /// virtual exit behind the last block. `is_way`: the edges that count.
+    fn post_dominators(&self, is_way: impl Fn(usize, &Edge) -> bool) -> Vec<u32> {
         let n = self.succs.len();
         let exit = n as u32;
         let mut rev_succs: Vec<Vec<Edge>> = vec![Vec::new(); n + 1];
@@ -206,7 +207,7 @@ impl Cfg {
             if edges.iter().all(|e| e.kind == EdgeKind::Handler) {
                 link(from as u32, exit, &mut rev_succs, &mut rev_preds);
             }
-            for edge in edges {
+            for edge in edges.iter().filter(|e| is_way(from, e)) {
                 link(from as u32, edge.to.0, &mut rev_succs, &mut rev_preds);
             }
         }
@@ -225,7 +226,31 @@ impl Cfg {
             order = post_order_from(exit, &rev_succs);
         }
         order.reverse();
-        let (ipdom, _) = dominators_from(n + 1, exit, &order, |b| &rev_preds[b as usize]);
+        dominators_from(n + 1, exit, &order, |b| &rev_preds[b as usize]).0
+    }
+
+    fn control_dependence(&mut self) {
+        let n = self.succs.len();
+        let exit = n as u32;
+        let ipdom = self.post_dominators(|_, _| true);
+        // What runs whichever way a condition goes, if only nothing fails, was not decided by it.
+        let fails =
+            |from: usize, e: &Edge| e.kind == EdgeKind::Handler && self.fails_to[from].is_some();
+        let has_failures = (0..n).any(|b| self.succs[b].iter().any(|e| fails(b, e)));
+        let unless_it_fails = has_failures.then(|| self.post_dominators(|from, e| !fails(from, e)));
+        let runs_anyway = |from: u32, at: u32| {
+            let Some(ipdom) = &unless_it_fails else {
+                return false;
+            };
+            let mut next = ipdom[from as usize];
+            let mut budget = MAX_BLOCKS;
+            while next != at && next != exit && next != NONE && budget > 0 {
+                next = ipdom[next as usize];
+                budget -= 1;
+            }
+            next == at
+        };
+        let mut controls = vec![Vec::new(); n];
         for from in 0..n as u32 {
             let edges = &self.succs[from as usize];
             // A `return` in a `try` has two ways on: out, or into the handler.
@@ -238,7 +263,8 @@ impl Cfg {
                 let mut at = edge.to.0;
                 let mut budget = MAX_BLOCKS;
                 while at != stop && at != exit && at != NONE && budget > 0 {
-                    if at != from {
+                    let branches = matches!(edge.kind, EdgeKind::Then | EdgeKind::Otherwise);
+                    if at != from && !(branches && runs_anyway(from, at)) {
                         let way = match edge.kind {
                             EdgeKind::Then => 0,
                             EdgeKind::Otherwise => 1,
@@ -246,7 +272,7 @@ impl Cfg {
                             EdgeKind::Handler => 3,
                         };
                         let control = Control { block: from, way };
-                        let list = &mut self.controls[at as usize];
+                        let list: &mut Vec<Control> = &mut controls[at as usize];
                         if !list.contains(&control) {
                             list.push(control);
                         }
@@ -256,6 +282,7 @@ impl Cfg {
                 }
             }
         }
+        self.controls = controls;
     }
 
     /// Everything that decides whether `block` runs, transitively.

@@ -682,6 +682,16 @@ impl<'a, 'm> Context<'a, 'm> {
         Some(&function.blocks[block as usize].insts[inst as usize])
     }
 
+    /// Is the place named by something that no other process has?
+    pub(crate) fn is_own_to_process(&self, place: Sym) -> bool {
+        self.syms.any(place, |s| match self.syms.kind(s) {
+            SymKind::Ext(e) => self
+                .library
+                .is_own_to_process(*e, &self.entities, &self.names),
+            _ => false,
+        })
+    }
+
     /// `base.field` where the base is a module or a library's thing.
     pub fn member(&mut self, base: Sym, field: Name) -> Option<Sym> {
         match *self.syms.kind(base) {

@@ -18,6 +18,11 @@ impl<'a> Interp<'_, 'a, '_> {
             if e.local {
                 continue;
             }
+            // To say it in our terms would be for nothing.
+            if !self.has_room(e.loc.kind, e.trail.depth() + 1) {
+                self.event_count += 1;
+                continue;
+            }
             let key = self.rewrite(e.loc.key, inst);
             let entry = e.loc.entry.map(|s| self.rewrite(s, inst));
             let loc = Loc {

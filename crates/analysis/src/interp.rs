@@ -101,7 +101,7 @@ pub struct Interp<'c, 'a, 'm> {
     pub file_data: FxHashMap<Sym, Deps>,
     pub events: Vec<Event>,
     event_ids: FxHashMap<(u32, u32), u32>,
-    event_count: u32,
+    pub(crate) event_count: u32,
     pub acquires: Vec<Acquire>,
     pub releases: Vec<(Pos, Release)>,
     pub yields: FxHashMap<Pos, Span>,
@@ -771,28 +771,38 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             self.note_change(event.loc.key);
         }
         self.receives |= event.loc.kind == ResourceKind::External && event.act == Act::Read;
+        let has_room = self.has_room(event.loc.kind, event.trail.depth());
         let key = (self.ordinal, self.event_count);
         self.event_count += 1;
         if let Some(&id) = self.event_ids.get(&key) {
             self.events[id as usize] = event;
             return Some(id);
         }
-        let stored = matches!(
-            event.loc.kind,
-            ResourceKind::File | ResourceKind::Row | ResourceKind::Kv
-        );
-        let mut room = if stored { MAX_STORED } else { MAX_EVENTS };
-        // What is far below says least about what is done here.
-        if self.events.len() >= MAX_DEEP && event.trail.depth() > DEEP {
-            room = MAX_DEEP;
-        }
-        if self.events.len() >= room {
+        if !has_room {
             return None;
         }
         let id = self.events.len() as u32;
         self.events.push(event);
         self.event_ids.insert(key, id);
         Some(id)
+    }
+
+    /// Would the next event be kept?
+    pub(crate) fn has_room(&self, kind: ResourceKind, depth: usize) -> bool {
+        let stored = matches!(
+            kind,
+            ResourceKind::File | ResourceKind::Row | ResourceKind::Kv
+        );
+        let room = match stored {
+            // What is far below says least about what is done here.
+            _ if depth > DEEP => MAX_DEEP,
+            true => MAX_STORED,
+            false => MAX_EVENTS,
+        };
+        self.events.len() < room
+            || self
+                .event_ids
+                .contains_key(&(self.ordinal, self.event_count))
     }
 
     pub fn push_sym_call(&mut self, call: SymCall) {

@@ -33,6 +33,14 @@ pub struct Call {
     pub fills: Option<PlaceExpr>,
 }
 
+impl Call {
+    /// Does it ask a service that is not this program's?
+    pub fn asks_outside(&self) -> bool {
+        let mut effects = self.effects.iter();
+        effects.any(|e| e.effect.resource == Some(toctou_core::finding::ResourceKind::External))
+    }
+}
+
 pub struct EffectRule {
     pub effect: Effect,
     pub key: Option<PlaceExpr>,
@@ -269,6 +277,12 @@ impl<'m> Library<'m> {
         let entity = entities.get(id);
         self.models
             .is_conflict(names.text(entity.module), names.text(entity.path))
+    }
+
+    pub fn is_own_to_process(&self, id: EntityId, entities: &Entities, names: &Names) -> bool {
+        let entity = entities.get(id);
+        self.models
+            .is_own_to_process(names.text(entity.module), names.text(entity.path))
     }
 
     pub fn chains(&mut self, names: &mut Names) -> Rc<[Rc<ChainRule>]> {

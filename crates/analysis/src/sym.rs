@@ -6,7 +6,8 @@
 //! caller: that is how `save(path)` three calls below a handler becomes a
 //! write of `this.dir + "/" + name`.
 
-use rustc_hash::FxHashMap;
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use toctou_core::Name;
 use toctou_core::ir::{Cell, ClassId, FuncId, ModuleId};
 
@@ -83,12 +84,13 @@ pub enum CalleeSym {
 
 /// Terms grow only so deep: past this a term is an [`SymKind::Unknown`].
 const MAX_DEPTH: u8 = 14;
+/// And only so large, counted as a tree: what is rewritten at every call must stay small.
+const MAX_SIZE: u32 = 400;
 
 #[derive(Default)]
 pub struct Syms {
-    map: FxHashMap<SymKind, Sym>,
-    kinds: Vec<SymKind>,
-    /// Depth of the term, whether it mentions something fresh, and whether it
+    kinds: IndexSet<SymKind, FxBuildHasher>,
+    /// Depth and size of the term, whether it mentions something fresh, and whether it
     /// can change under substitution.
     info: Vec<Info>,
     /// In a [`SymKind::Object`]: what the object is a copy of.
@@ -98,6 +100,7 @@ pub struct Syms {
 #[derive(Clone, Copy)]
 struct Info {
     depth: u8,
+    size: u32,
     fresh: bool,
     open: bool,
 }
@@ -132,11 +135,12 @@ impl Syms {
     }
 
     pub fn make(&mut self, kind: SymKind) -> Sym {
-        if let Some(&sym) = self.map.get(&kind) {
-            return sym;
+        if let Some(known) = self.kinds.get_index_of(&kind) {
+            return Sym(known as u32);
         }
         let mut info = Info {
             depth: 0,
+            size: 1,
             fresh: matches!(kind, SymKind::Fresh(_)),
             open: matches!(
                 kind,
@@ -152,10 +156,11 @@ impl Syms {
         for_each_child(&kind, |child| {
             let c = self.info[child.0 as usize];
             info.depth = info.depth.max(c.depth.saturating_add(1));
+            info.size = info.size.saturating_add(c.size);
             info.fresh |= c.fresh;
             info.open |= c.open;
         });
-        if info.depth > MAX_DEPTH {
+        if info.depth > MAX_DEPTH || info.size > MAX_SIZE {
             // Equal deep terms stay equal: the stand-in is made from the term itself.
             let site = hash_kind(&kind);
             return self.make(if info.fresh {
@@ -164,11 +169,8 @@ impl Syms {
                 SymKind::Unknown(site)
             });
         }
-        let sym = Sym(self.kinds.len() as u32);
-        self.kinds.push(kind.clone());
         self.info.push(info);
-        self.map.insert(kind, sym);
-        sym
+        Sym(self.kinds.insert_full(kind).0 as u32)
     }
 
     pub fn null(&mut self) -> Sym {

@@ -263,7 +263,7 @@ impl Interp<'_, '_, '_> {
             }
         }
         let looked = read.loc.kind == ResourceKind::File && !temp && !data;
-        if looked && self.looks_after(read, write) {
+        if looked && (self.looks_after(read, write) || self.puts_right(r, write)) {
             return None;
         }
         let fresh_memory = read.loc.kind == ResourceKind::Memory;
@@ -294,7 +294,7 @@ impl Interp<'_, '_, '_> {
         let shared_by_processes = matches!(
             read.loc.kind,
             ResourceKind::File | ResourceKind::Row | ResourceKind::Kv
-        );
+        ) && !self.cx.is_own_to_process(read.loc.key);
         let write_in_handler = write.in_handler || self.is_handler_block(write.at.block);
         let mut window = Window {
             // A snapshot races on what it was taken of.

@@ -4,7 +4,8 @@
 //! own; [`crate::ir::Program::link`] merges the tables in path order. So the
 //! numbers depend on the input alone, never on which thread finished first.
 
-use rustc_hash::FxHashMap;
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
 
 /// An interned string. Meaningless without the [`Names`] it came from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -13,8 +14,7 @@ pub struct Name(pub u32);
 /// A table of interned strings.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    map: FxHashMap<Box<str>, Name>,
-    list: Vec<Box<str>>,
+    list: IndexSet<Box<str>, FxBuildHasher>,
 }
 
 impl Names {
@@ -23,18 +23,16 @@ impl Names {
     }
 
     pub fn intern(&mut self, text: &str) -> Name {
-        if let Some(&name) = self.map.get(text) {
-            return name;
+        match self.find(text) {
+            Some(name) => name,
+            None => Name(self.list.insert_full(text.into()).0 as u32),
         }
-        let name = Name(self.list.len() as u32);
-        self.list.push(text.into());
-        self.map.insert(text.into(), name);
-        name
     }
 
     /// The name of `text`, if it was ever interned.
     pub fn find(&self, text: &str) -> Option<Name> {
-        self.map.get(text).copied()
+        let known = self.list.get_index_of(text)?;
+        Some(Name(known as u32))
     }
 
     pub fn text(&self, name: Name) -> &str {

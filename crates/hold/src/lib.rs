@@ -67,6 +67,7 @@ mod files;
 mod launch;
 #[cfg(target_os = "linux")]
 mod linux;
+mod network;
 #[cfg(unix)]
 mod preload;
 mod probe;
@@ -78,6 +79,7 @@ mod supervisor;
 pub use error::Error;
 pub use event::{Class, Event, Jitter, Point, ProcessId, Shape, Source};
 pub use launch::{Hooks, Launch, Process};
+pub use network::Network;
 pub use probe::{Available, probe};
 pub use sandbox::{Isolate, Isolation, IsolationKind, Paths, Sandbox, SandboxSpec};
 pub use scratch::{Area, Scratch, State};

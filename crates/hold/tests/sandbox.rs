@@ -456,3 +456,51 @@ fn a_sandbox_can_be_sent_to_another_thread() {
     is_send::<Supervisor>();
     is_send::<toctou_hold::Hold>();
 }
+
+#[tokio::test]
+async fn a_server_in_the_sandbox_is_reached_by_its_own_network_only() {
+    use std::io::{Read as _, Write as _};
+
+    const PORT: u16 = 18_733;
+    let sandbox = sandbox(&namespaces(), fresh());
+    let network = sandbox.network().expect("a network");
+    assert!(network.is_own());
+    let server = "import socket\ns = socket.create_server(('127.0.0.1', 18733))\n\
+                  c, _ = s.accept()\nc.sendall(c.recv(9) + b' to you')\nc.close()";
+    let launch = Launch {
+        argv: ["python3", "-c", server].map(Into::into).to_vec(),
+        ..Launch::default()
+    };
+    let process = sandbox.launch(&launch).await.expect("a server");
+    let mut stream = loop {
+        match network.connect(PORT) {
+            Ok(stream) => break stream,
+            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+        }
+    };
+    assert!(std::net::TcpStream::connect(("127.0.0.1", PORT)).is_err());
+    stream.write_all(b"good day!").expect("written");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert_eq!(answer, "good day! to you");
+    drop(process);
+
+    // And the other way round.
+    let listener = network.listen(PORT + 1).expect("a listener");
+    let visitor = shell(
+        &sandbox,
+        "python3 -c \"import socket; socket.create_connection(('127.0.0.1', 18734)).sendall(b'hello')\"",
+    );
+    let visited = async {
+        tokio::task::spawn_blocking(move || {
+            let (mut stream, _) = listener.accept().expect("a visitor");
+            let mut said = String::new();
+            stream.read_to_string(&mut said).expect("words");
+            said
+        })
+        .await
+        .expect("joined")
+    };
+    let (_, said) = tokio::join!(visitor, visited);
+    assert_eq!(said, "hello");
+}

@@ -101,6 +101,7 @@ struct ModuleTable {
     holders: FxHashSet<Arc<str>>,
     records: FxHashSet<Arc<str>>,
     conflicts: FxHashSet<Arc<str>>,
+    own_to_process: FxHashSet<Arc<str>>,
     aliases: FxHashMap<Arc<str>, TypeName>,
     /// Every name above, and everything that such a name is below of.
     paths: FxHashSet<Arc<str>>,
@@ -297,6 +298,13 @@ impl Models {
             .is_some_and(|table| table.conflicts.contains(plain_path(path)))
     }
 
+    /// Is it another value in every process?
+    pub fn is_own_to_process(&self, module: &str, path: &str) -> bool {
+        self.modules
+            .get(module)
+            .is_some_and(|table| table.own_to_process.contains(plain_path(path)))
+    }
+
     /// Builder chains. The first that matches is meant; longer ones stand first.
     pub fn chains(&self) -> &[ChainModelRef] {
         &self.chains
@@ -430,6 +438,9 @@ impl Models {
             }
             for name in &source.conflicts {
                 table.conflicts.insert(prefixed(prefix, name).into());
+            }
+            for name in &source.own_to_process {
+                table.own_to_process.insert(prefixed(prefix, name).into());
             }
             for (name, ty) in &source.aliases {
                 let path = prefixed(prefix, name);

@@ -109,6 +109,10 @@ pub struct Library {
     /// Errors that say that a row is there already: who catches one has seen to the second insert.
     #[serde(default)]
     pub conflicts: Vec<String>,
+    /// Values, and calls that give them, which are others in every process: `process.pid`. No
+    /// two processes meet at a file that is named by one.
+    #[serde(default)]
+    pub own_to_process: Vec<String>,
 }
 
 /// How a package runs handlers, from a version on and until the next that is

@@ -4,6 +4,7 @@
 //! decides whether calls meet. Answers are read by a thread of their own, so
 //! that no server can block the one that watches the clock.
 
+pub mod http;
 mod stdio;
 
 use std::collections::HashMap;
@@ -22,6 +23,9 @@ pub use stdio::{Pipes, connect};
 pub trait Transport: Send {
     /// Sends all of them as close together as the transport can.
     fn send(&mut self, messages: &[Value]) -> std::io::Result<()>;
+
+    /// Nothing more will be sent.
+    fn leave(&mut self) {}
 }
 
 /// What a server sent.
@@ -246,6 +250,11 @@ impl Client {
 
     pub fn ended(&self) -> bool {
         self.ended
+    }
+
+    /// Says goodbye to a server that goes on without us.
+    pub fn leave(&mut self) {
+        self.transport.leave();
     }
 
     pub fn has_answer(&self, ticket: Ticket) -> bool {

@@ -10,12 +10,10 @@ use crate::budget::{Budget, Stop};
 use crate::call::{Call, Reply};
 use crate::cell::{Cell, Server, StartError};
 use crate::client::ClientError;
-use crate::outcome::{Files, Outcome, without_workspace};
-use crate::plan::harvest::resolve;
+use crate::outcome::Outcome;
 use crate::pool::Pool;
 use crate::scenario::{Assignment, Scenario, Schedule};
 use crate::schedules::{self, Stage};
-use crate::target::WORKSPACE;
 
 #[derive(Debug, Error)]
 pub enum RunError {
@@ -55,8 +53,6 @@ pub struct Experiment<'a> {
     pub schedule: &'a Schedule,
     /// The others wait until the held call is done: to see what holding alone does.
     pub alone: bool,
-    /// Also ask a server that is started afterwards.
-    pub fresh: bool,
     /// What a call takes when it is alone, as far as is known.
     pub expected: Duration,
 }
@@ -69,6 +65,8 @@ pub struct Lab {
     pub patience: Duration,
     /// Files that are only ever written.
     pub logs: BTreeSet<String>,
+    /// Also ask a server that is started afterwards: it has nothing but the files.
+    pub fresh: bool,
     runs: AtomicUsize,
 }
 
@@ -79,6 +77,7 @@ impl Lab {
             budget,
             patience,
             logs: BTreeSet::new(),
+            fresh: false,
             runs: AtomicUsize::new(0),
         }
     }
@@ -91,13 +90,10 @@ impl Lab {
     pub fn run(&self, experiment: &Experiment<'_>) -> Result<Outcome, RunError> {
         let mut cell = self.pool.take(experiment.assignment.processes())?;
         self.runs.fetch_add(1, Ordering::Relaxed);
-        let workspace = cell.workspace().to_owned();
+        let names = cell.names().clone();
         let scenario = experiment.scenario;
         let replies = self.set_up(&mut cell, &scenario.setup)?;
-        let resolved = |call: &Call| Call {
-            tool: call.tool.clone(),
-            arguments: in_workspace(&resolve(&call.arguments, &replies), &workspace),
-        };
+        let resolved = |call: &Call| names.call(call, &replies);
         let calls: Vec<Call> = scenario.calls.iter().map(resolved).collect();
         let observers: Vec<Call> = scenario.observers.iter().map(resolved).collect();
 
@@ -129,23 +125,28 @@ impl Lab {
             }
         }
         let mut fresh = Vec::new();
-        if experiment.fresh && !observers.is_empty() {
-            let mut server = self.pool.maker().join(&cell)?;
-            fresh = self.ask(&mut server, &observers)?;
+        if self.fresh && !observers.is_empty() {
+            fresh = match self.pool.maker().join(&cell) {
+                Ok(mut server) => self.ask(&mut server, &observers)?,
+                Err(StartError::Stopped(stop)) => return Err(stop.into()),
+                // What is left keeps servers from starting: that is an outcome.
+                Err(_) => vec![Reply::Error("a server that is started now fails".into())],
+            };
         }
-        let snapshot = cell.close().unwrap_or_default();
-        let plain = |replies: Vec<Reply>| -> Vec<Reply> {
-            replies
-                .into_iter()
-                .map(|reply| without_workspace(reply, &workspace))
+        let files = cell.close();
+        let observed_by = |replies: Vec<Reply>| -> Vec<Reply> {
+            let asked = scenario.observers.iter().cycle();
+            let each = asked.zip(replies);
+            each.map(|(observer, reply)| names.observed(observer, reply))
                 .collect()
         };
+        let answers = driven.replies.into_iter();
         Ok(Outcome {
-            replies: plain(driven.replies),
+            replies: answers.map(|reply| names.plain(reply)).collect(),
             latencies: driven.latencies,
-            observed: plain(observed),
-            fresh: plain(fresh),
-            files: Files::read(&snapshot),
+            observed: observed_by(observed),
+            fresh: observed_by(fresh),
+            files,
             crash,
             events,
             owners,
@@ -157,14 +158,11 @@ impl Lab {
 
     /// Runs the set-up calls, which must succeed.
     pub fn set_up(&self, cell: &mut Cell, setup: &[Call]) -> Result<Vec<Reply>, RunError> {
-        let workspace = cell.workspace().to_owned();
+        let names = cell.names().clone();
         let mut replies: Vec<Reply> = Vec::new();
         let server = cell.servers.first_mut().ok_or(RunError::Gone)?;
         for call in setup {
-            let call = Call {
-                tool: call.tool.clone(),
-                arguments: in_workspace(&resolve(&call.arguments, &replies), &workspace),
-            };
+            let call = names.call(call, &replies);
             let reply = self.ask(server, std::slice::from_ref(&call))?.remove(0);
             if !reply.is_ok() {
                 return Err(RunError::Setup {
@@ -193,24 +191,5 @@ impl Lab {
             replies.push(server.client.reply(ticket));
         }
         Ok(replies)
-    }
-}
-
-/// `{workspace}` replaced by where it is.
-pub fn in_workspace(value: &serde_json::Value, workspace: &str) -> serde_json::Value {
-    use serde_json::Value;
-    match value {
-        Value::String(text) if text.contains(WORKSPACE) => {
-            Value::String(text.replace(WORKSPACE, workspace))
-        }
-        Value::Array(items) => items
-            .iter()
-            .map(|item| in_workspace(item, workspace))
-            .collect(),
-        Value::Object(map) => map
-            .iter()
-            .map(|(key, value)| (key.clone(), in_workspace(value, workspace)))
-            .collect(),
-        other => other.clone(),
     }
 }

@@ -13,6 +13,8 @@ pub mod client;
 pub mod gates;
 pub mod interrupt;
 pub mod lab;
+pub mod likely;
+pub mod names;
 pub mod oracles;
 pub mod outcome;
 pub mod plan;
@@ -26,6 +28,7 @@ pub mod scenario;
 pub mod schedules;
 pub mod search;
 mod shrink;
+pub mod store;
 pub mod target;
 mod timeline;
 

@@ -8,7 +8,6 @@ use toctou_hold::{Entry, Event, Snapshot};
 
 use crate::call::Reply;
 use crate::canon::content::{Beside, Content, belongs_to_database};
-use crate::target::WORKSPACE;
 
 /// Everything that can be compared about a run, and what is told about it.
 #[derive(Clone, Debug)]
@@ -98,6 +97,10 @@ impl Files {
 }
 
 fn is_cache(path: &str) -> bool {
+    // What commits refer to is named by what is in it, and by the time.
+    if path.contains("/.git/objects/") || path.contains("/.git/logs/") {
+        return true;
+    }
     path.split('/').any(|part| {
         CACHES
             .iter()
@@ -123,34 +126,5 @@ impl Outcome {
     /// Whether any call was answered by an error.
     pub fn has_errors(&self) -> bool {
         self.replies.iter().any(|reply| !reply.is_ok())
-    }
-}
-
-/// Replaces the workspace's path, which differs from run to run where there are no namespaces.
-pub fn without_workspace(reply: Reply, workspace: &str) -> Reply {
-    if workspace.is_empty() {
-        return reply;
-    }
-    match reply {
-        Reply::Result(value) => Reply::Result(replace(value, workspace)),
-        Reply::Error(value) => Reply::Error(replace(value, workspace)),
-        Reply::Silence => Reply::Silence,
-    }
-}
-
-fn replace(value: Value, workspace: &str) -> Value {
-    match value {
-        Value::String(text) if text.contains(workspace) => {
-            Value::String(text.replace(workspace, WORKSPACE))
-        }
-        Value::Array(items) => items
-            .into_iter()
-            .map(|item| replace(item, workspace))
-            .collect(),
-        Value::Object(map) => map
-            .into_iter()
-            .map(|(key, value)| (key, replace(value, workspace)))
-            .collect(),
-        other => other,
     }
 }

@@ -11,7 +11,8 @@ use crate::oracles::serial::SerialSet;
 use crate::oracles::{Class, Kind, Violation};
 use crate::outcome::Outcome;
 use crate::scenario::{Assignment, Scenario, Schedule};
-use crate::target::Command;
+use crate::store::Needs;
+use crate::target::Target;
 use crate::timeline::{timeline, told};
 
 pub const REPLAY_SCHEMA: &str = "toctou.replay/1";
@@ -20,12 +21,26 @@ pub const REPLAY_SCHEMA: &str = "toctou.replay/1";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Recipe {
     pub schema: String,
-    pub target: Command,
+    pub target: Target,
+    /// What it keeps its state in, besides files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Needs>,
+    /// A server that is started afterwards is asked as well.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fresh: bool,
     pub scenario: Scenario,
     pub assignment: Assignment,
     pub schedule: Schedule,
     pub class: Class,
     pub headline: String,
+}
+
+/// The server that a proof is about.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    pub target: Target,
+    pub state: Option<Needs>,
+    pub fresh: bool,
 }
 
 /// A place where the outcome differs from the nearest serial one.
@@ -86,7 +101,7 @@ impl Proof {
         reason = "a proof is made of these, in one place"
     )]
     pub fn new(
-        command: &Command,
+        subject: &Subject,
         set: &SerialSet,
         schedule: &Schedule,
         template: &str,
@@ -114,7 +129,9 @@ impl Proof {
             timeline: timeline(&set.scenario, &set.assignment, schedule, outcome, violation),
             recipe: Recipe {
                 schema: REPLAY_SCHEMA.to_owned(),
-                target: command.clone(),
+                target: subject.target.clone(),
+                state: subject.state.clone(),
+                fresh: subject.fresh,
                 scenario: set.scenario.clone(),
                 assignment: set.assignment.clone(),
                 schedule: schedule.clone(),

@@ -1,34 +1,43 @@
 //! The whole of it, from options to a report.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
+use toctou_guard::upstream::HttpSpec;
 use toctou_hold::{Hooks, Isolate, SandboxSpec, Scratch};
 
 use crate::budget::{Budget, Stop};
 use crate::call::Call;
-use crate::cell::{Cell, Maker, StartError};
-use crate::client::ClientError;
+use crate::cell::{Cell, Maker, Origin, StartError};
+use crate::client::{ClientError, Tool};
 use crate::gates::Passed;
 use crate::lab::{Lab, RunError};
+use crate::likely::{self, Likely};
+use crate::names;
 use crate::plan::probe::Survey;
 use crate::plan::scan::{self, Finding};
 use crate::plan::{Candidate, Template, candidates, fixtures, probe, recorded};
 use crate::pool::Pool;
-use crate::proof::{Proof, Recipe, Replays};
+use crate::proof::{Proof, Recipe, Replays, Subject};
 use crate::replay;
 use crate::report::{Outcome, Report, SCHEMA, ToolReport};
 use crate::scenario::{Place, Scenario};
 use crate::search::{Limits, Scope, Search, Watch};
-use crate::target::{Command, Target};
+use crate::store::{Store, StoreError, StoreSpec};
+use crate::target::{PORT, Target};
 use crate::timeline::short;
 
 /// What the user asked for.
 #[derive(Clone, Debug)]
 pub struct Options {
-    pub command: Command,
+    pub target: Target,
+    /// Sent along to a server that runs already. Kept out of reports: they are often secret.
+    pub headers: BTreeMap<String, String>,
+    /// State that is not in files.
+    pub store: Option<StoreSpec>,
     pub budget: Duration,
     pub network: bool,
     pub isolate: Isolate,
@@ -48,6 +57,8 @@ pub struct Options {
     pub findings: Vec<Finding>,
     /// Only these, if any are named.
     pub strategies: Vec<Strategy>,
+    /// Stop after so many schedules.
+    pub schedules: Option<usize>,
 }
 
 /// A way to make calls meet.
@@ -67,6 +78,8 @@ pub enum ProveError {
     NoTools,
     #[error("the scan has no findings")]
     NoFindings,
+    #[error("nothing is reset between runs of a server that runs already")]
+    NotOwn { calls: Vec<String> },
     #[error("none of the server's tools can be called")]
     NothingWorks { errors: Vec<String> },
     #[error("interrupted")]
@@ -81,6 +94,8 @@ pub enum ProveError {
     Threads(std::io::Error),
     #[error("cannot prepare the scratch folder")]
     Fixtures(std::io::Error),
+    #[error("the server's state cannot be kept")]
+    Store(#[from] StoreError),
 }
 
 impl ProveError {
@@ -120,9 +135,15 @@ impl ProveError {
                 );
             }
             Self::Start(error) => lines.push(error.to_string()),
+            Self::NotOwn { calls } => lines.extend(
+                calls
+                    .iter()
+                    .map(|call| format!("`{{run}}` is missing in: {call}")),
+            ),
             Self::NothingWorks { errors } => lines.extend(errors.iter().take(10).cloned()),
             Self::Run(error) => lines.push(error.to_string()),
             Self::Scratch(error) => lines.push(error.to_string()),
+            Self::Store(error) => lines.push(error.to_string()),
             Self::Threads(error) | Self::Fixtures(error) => lines.push(error.to_string()),
             Self::NoTools | Self::NoFindings | Self::Interrupted | Self::NoTime => {}
         }
@@ -137,6 +158,9 @@ impl ProveError {
             Self::NothingWorks { .. } => Some(
                 "give calls that work with `--examples FILE`, or what the server needs with `--env` and `--allow-network`",
             ),
+            Self::NotOwn { .. } => Some(
+                "write `{run}` into the names of what the calls change: it differs in every run",
+            ),
             Self::NoTime => Some("try a larger `--budget`"),
             _ => None,
         }
@@ -147,7 +171,7 @@ impl From<RunError> for ProveError {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Stopped(Stop::Interrupted) => Self::Interrupted,
-            RunError::Stopped(Stop::Budget) => Self::NoTime,
+            RunError::Stopped(Stop::Budget | Stop::Enough) => Self::NoTime,
             RunError::Start(error) => Self::Start(error),
             other => Self::Run(other),
         }
@@ -158,7 +182,7 @@ impl From<ClientError> for ProveError {
     fn from(error: ClientError) -> Self {
         match error {
             ClientError::Stopped(Stop::Interrupted) => Self::Interrupted,
-            ClientError::Stopped(Stop::Budget) => Self::NoTime,
+            ClientError::Stopped(Stop::Budget | Stop::Enough) => Self::NoTime,
             other => Self::Start(StartError::Server {
                 because: other.to_string(),
                 stderr: String::new(),
@@ -174,6 +198,8 @@ const START: Duration = Duration::from_secs(60);
 /// A server that was started, and can be started again and again.
 struct Bench {
     lab: Lab,
+    /// What the server offers.
+    tools: Vec<Tool>,
     notes: Vec<String>,
     places: Vec<Place>,
     /// Dropped last: the servers' pipes belong to it.
@@ -187,22 +213,16 @@ impl Bench {
             .enable_all()
             .build()
             .map_err(ProveError::Threads)?;
-        let scratch = Scratch::create()?;
-        let base = scratch.new_state()?;
-        for (path, content) in fixtures::files() {
-            std::fs::write(base.workspace().join(path), content).map_err(ProveError::Fixtures)?;
-        }
+        let store = match &options.store {
+            Some(spec) => Some(Store::open(runtime.handle(), spec)?),
+            None => None,
+        };
+        let mut notes: Vec<String> = Vec::new();
+        notes.extend(store.as_ref().map(|store| store.note().to_owned()));
         let maker = Arc::new(Maker {
             handle: runtime.handle().clone(),
-            base,
-            spec: SandboxSpec {
-                isolate: options.isolate,
-                network: options.network,
-                packages: options.command.packages.clone(),
-                writable: options.writable.clone(),
-                readable: options.command.readable(),
-            },
-            command: options.command.clone(),
+            origin: origin(options)?,
+            store,
             budget: budget.clone(),
             hooks: Hooks {
                 syscalls: true,
@@ -217,16 +237,32 @@ impl Bench {
             reads: true,
             ..maker.hooks
         };
-        let cell = maker.make_with(1, closely).map_err(RunError::from)?;
+        let mut cell = maker.make_with(1, closely).map_err(RunError::from)?;
+        let mut tools = Vec::new();
+        if let Some(server) = cell.servers.first_mut() {
+            tools = server.client.tools(options.patience, budget)?;
+        }
+        if let Origin::Started { base, .. } = &maker.origin {
+            let kinds = fixtures::kinds(&tools);
+            for kind in &kinds {
+                let note = fixtures::make(&base.workspace(), *kind);
+                notes.extend(note.map_err(ProveError::Fixtures)?);
+            }
+            if !kinds.is_empty() {
+                cell = maker.make_with(1, closely).map_err(RunError::from)?;
+            }
+        }
+        let shared = matches!(maker.origin, Origin::Running(_));
         let pool = Pool::new(maker).map_err(ProveError::Threads)?;
         pool.want(1);
         let lab = Lab::new(pool, budget.clone(), options.patience);
-        let mut notes: Vec<String> = Vec::new();
         if let Some(sandbox) = cell.sandbox() {
             notes.extend(sandbox.isolation().notes.iter().cloned());
         }
         let mut places = Vec::new();
-        if let Some(server) = cell.servers.first() {
+        if shared {
+            notes.extend(SHARED.map(str::to_owned));
+        } else if let Some(server) = cell.servers.first() {
             match server.blind() {
                 Some(why) => notes.push(format!("calls cannot be held at system calls: {why}")),
                 None => places.push(Place::Syscall),
@@ -239,6 +275,7 @@ impl Bench {
         }
         let bench = Self {
             lab,
+            tools,
             notes,
             places,
             _runtime: runtime,
@@ -247,36 +284,91 @@ impl Bench {
     }
 }
 
+/// What can be said about a server that was not started here.
+const SHARED: [&str; 3] = [
+    "nothing is reset: every run uses new names, and what counts is what the tools say about them",
+    "other clients of the server may have a part in what was seen",
+    "calls cannot be held: the server was not started by toctou",
+];
+
+fn origin(options: &Options) -> Result<Origin, ProveError> {
+    let command = match &options.target {
+        Target::Command(command) => command,
+        Target::Url(url) => {
+            let spec = HttpSpec::new(url, &options.headers).map_err(StartError::Address)?;
+            return Ok(Origin::Running(spec));
+        }
+    };
+    let base = Scratch::create()?.new_state()?;
+    fixtures::texts(&base.workspace()).map_err(ProveError::Fixtures)?;
+    Ok(Origin::Started {
+        base,
+        spec: SandboxSpec {
+            isolate: options.isolate,
+            network: options.network,
+            packages: command.packages.clone(),
+            writable: options.writable.clone(),
+            readable: command.readable(),
+        },
+        command: command.clone(),
+    })
+}
+
 /// Runs the server and looks for races.
 pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Report, ProveError> {
     watch.doing("starting the server", 0);
     let (mut bench, mut cell) = Bench::open(options, budget)?;
-    let tools = match cell.servers.first_mut() {
-        Some(server) => server.client.tools(options.patience, budget)?,
-        None => Vec::new(),
-    };
+    let tools = std::mem::take(&mut bench.tools);
     if tools.is_empty() {
         return Err(ProveError::NoTools);
+    }
+    if let (Target::Url(_), Some(scenario)) = (&options.target, &options.scenario) {
+        let calls = scenario.setup.iter().chain(&scenario.calls);
+        let shared: Vec<String> = calls
+            .filter(|call| !names::is_own(call))
+            .map(Call::shown)
+            .collect();
+        if !shared.is_empty() {
+            return Err(ProveError::NotOwn { calls: shared });
+        }
     }
     watch.doing("trying the tools", 0);
     let mut examples = options.examples.clone();
     examples.extend(recorded::examples(&options.traffic));
-    let survey = probe::survey(&bench.lab, &mut cell, tools, examples)?;
+    let shared = matches!(options.target, Target::Url(_));
+    let survey = probe::survey(&bench.lab, &mut cell, tools, examples, shared)?;
+    if let Some(note) = survey.left_alone() {
+        bench.notes.push(note);
+    }
     bench.lab.logs.clone_from(&survey.logs);
+    let event_loop = bench.places.contains(&Place::Await);
+    let mut likely = Likely::of(&cell.supervisor.events_since(cell.start), event_loop);
+    likely.cross_process |= options.store.is_some();
+    // Asked only where it can tell more: each run starts one server more.
+    bench.lab.fresh =
+        likely::keeps_unreadable(&cell, &survey.logs) && bench.lab.pool.maker().join(&cell).is_ok();
     drop(cell);
-    let candidates = plan(options, &survey);
-    if candidates.is_empty() {
-        let failing = survey.tools.iter().filter(|known| !known.works);
+    let mut findings = options.findings.clone();
+    for finding in &mut findings {
+        finding.meet(&survey);
+    }
+    let candidates = plan(options, &survey, &findings);
+    // Findings that no two calls can show have their own words.
+    let told = !findings.is_empty() && survey.mutators().next().is_some();
+    if candidates.is_empty() && !told {
+        let failing = survey
+            .tools
+            .iter()
+            .filter(|known| !known.works && !known.left_alone);
         return Err(ProveError::NothingWorks {
             errors: failing
                 .map(|known| format!("{}: {}", known.tool.name, short(&known.reply.shown(), 100)))
                 .collect(),
         });
     }
-    let lab = &bench.lab;
     let uses = |strategy| options.strategies.is_empty() || options.strategies.contains(&strategy);
     let limits = Limits {
-        scopes: options.scopes.clone(),
+        scopes: scopes(options, &mut bench.notes),
         places: bench
             .places
             .iter()
@@ -292,14 +384,19 @@ pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Re
         first: options.first,
         jitter: uses(Strategy::Jitter),
         bursts: uses(Strategy::Burst),
+        likely,
+        schedules: options.schedules,
     };
-    let mut search = Search::new(lab, &options.command, limits, watch);
+    let lab = &bench.lab;
+    let subject = subject(options, lab.fresh);
+    let mut search = Search::new(lab, &subject, limits, watch);
+    if options.scenario.is_none() {
+        search.findings = &findings;
+    }
     match search.run(&candidates) {
         Ok(()) => {}
-        Err(RunError::Stopped(Stop::Budget)) => {
-            bench
-                .notes
-                .push("the time budget is used up: not all was tried".to_owned());
+        Err(RunError::Stopped(stop @ (Stop::Budget | Stop::Enough))) => {
+            bench.notes.push(format!("{stop}: not all was tried"));
         }
         Err(error) => return Err(error.into()),
     }
@@ -310,13 +407,19 @@ pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Re
         points,
         ..
     } = search;
-    let outcome = Outcome::of(&proofs, &attempts, schedules);
+    let (outcome, reason) = Outcome::of(&proofs, &attempts);
+    let bound = if options.deep { 2 } else { 1 };
+    let mut summary = outcome.in_words(proofs.len(), schedules, points, bound);
+    if let Some(reason) = &reason {
+        summary += &format!(": {reason}");
+    }
     Ok(Report {
         schema: SCHEMA.to_owned(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        target: Target::Command(options.command.clone()),
+        target: options.target.clone(),
         outcome,
-        summary: outcome.in_words(proofs.len(), points, if options.deep { 2 } else { 1 }),
+        summary,
+        reason,
         seconds: budget.elapsed().as_secs_f64(),
         budget_seconds: options.budget.as_secs_f64(),
         runs: lab.runs(),
@@ -324,14 +427,41 @@ pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Re
         points,
         notes: bench.notes,
         tools: survey.tools.iter().map(ToolReport::of).collect(),
-        findings: scan::judge(&options.findings, &proofs, &attempts),
+        findings: scan::judge(&findings, &proofs, &attempts),
         proofs,
         attempts,
     })
 }
 
+/// What a proof is about.
+fn subject(options: &Options, fresh: bool) -> Subject {
+    Subject {
+        target: options.target.clone(),
+        state: options.store.as_ref().map(|spec| spec.needs.clone()),
+        fresh,
+    }
+}
+
+/// In how many processes calls can meet here.
+fn scopes(options: &Options, notes: &mut Vec<String>) -> Vec<Scope> {
+    let single = match &options.target {
+        Target::Url(_) => true,
+        Target::Command(command) => command.has_fixed_port(),
+    };
+    if single && options.scopes.contains(&Scope::CrossProcess) {
+        notes.push(match &options.target {
+            Target::Url(_) => "how many processes serve this address is not known".to_owned(),
+            Target::Command(_) => {
+                format!("one process only: two cannot listen at one port, write `{PORT}` for it")
+            }
+        });
+        return vec![Scope::InProcess];
+    }
+    options.scopes.clone()
+}
+
 /// What shall meet: what was given, else what follows from the tools.
-fn plan(options: &Options, survey: &Survey) -> Vec<Candidate> {
+fn plan(options: &Options, survey: &Survey, findings: &[Finding]) -> Vec<Candidate> {
     if let Some(scenario) = &options.scenario {
         let mut scenario = scenario.clone();
         if scenario.observers.is_empty() {
@@ -344,15 +474,16 @@ fn plan(options: &Options, survey: &Survey) -> Vec<Candidate> {
             setups,
         }];
     }
-    let wanted: Vec<Vec<String>> = options.findings.iter().map(Finding::tools).collect();
+    let wanted: Vec<Vec<String>> = findings.iter().map(Finding::wanted).collect();
     let mut all = recorded::candidates(&options.traffic, &survey.observers);
     all.extend(candidates::candidates(survey, &wanted));
-    if !wanted.is_empty() {
+    if survey.shared {
+        all.retain(|candidate| candidate.scenario.calls.iter().all(names::is_own));
+    }
+    if !findings.is_empty() {
         all.retain(|candidate| {
             let tools = candidate.tools();
-            wanted
-                .iter()
-                .any(|names| tools.iter().all(|tool| names.contains(tool)))
+            findings.iter().any(|finding| finding.wants(&tools))
         });
     }
     all
@@ -375,8 +506,9 @@ pub fn replay_recipe(
     watch: &dyn Watch,
 ) -> Result<Replayed, ProveError> {
     watch.doing("replaying", 0);
-    let (bench, cell) = Bench::open(options, budget)?;
+    let (mut bench, cell) = Bench::open(options, budget)?;
     drop(cell);
+    bench.lab.fresh = recipe.fresh;
     let (set, passed) = replay::replay(&bench.lab, recipe)?;
     Ok(match passed {
         Passed::Proved {
@@ -384,7 +516,7 @@ pub fn replay_recipe(
             outcome,
             replays,
         } if replays.reproduced > 0 => Replayed::Again(Box::new(Proof::new(
-            &options.command,
+            &subject(options, recipe.fresh),
             &set,
             &recipe.schedule,
             "as given",

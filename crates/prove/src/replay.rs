@@ -4,10 +4,11 @@ use crate::gates::{self, Passed, REPLAYS_NEEDED, REPLAYS_TOLD};
 use crate::lab::{Lab, RunError};
 use crate::oracles::serial::SerialSet;
 use crate::proof::Recipe;
+use crate::target::Target;
 
 /// Runs the recipe as a search does when it has found something.
 pub fn replay(lab: &Lab, recipe: &Recipe) -> Result<(SerialSet, Passed), RunError> {
-    let mut set = SerialSet::record(lab, &recipe.scenario, &recipe.assignment, false)?;
+    let mut set = SerialSet::record(lab, &recipe.scenario, &recipe.assignment)?;
     if let Err(unsteady) = set.steady(lab, 1)? {
         return Ok((set, Passed::Inconclusive(unsteady.to_string())));
     }
@@ -43,7 +44,7 @@ pub fn parse(json: &str) -> Result<Recipe, String> {
     {
         return Err(format!("there is no call {call} to hold"));
     }
-    if recipe.target.argv.is_empty() {
+    if matches!(&recipe.target, Target::Command(command) if command.argv.is_empty()) {
         return Err("there is no command in it".to_owned());
     }
     Ok(recipe)

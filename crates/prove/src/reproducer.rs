@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::proof::Proof;
 use crate::report::text;
 use crate::scenario::Schedule;
+use crate::target::Target;
 
 const DRIVER: &str = include_str!("reproducer/driver.py");
 
@@ -21,9 +22,13 @@ pub fn write(folder: &Path, proofs: &[Proof]) -> io::Result<()> {
         std::fs::create_dir_all(&place)?;
         let replay = serde_json::to_string_pretty(&proof.recipe)? + "\n";
         std::fs::write(place.join("replay.json"), replay)?;
+        std::fs::write(place.join("README.md"), readme(proof))?;
+        // Without toctou, only a server that can be started afresh.
+        if matches!(proof.recipe.target, Target::Url(_)) || proof.recipe.state.is_some() {
+            continue;
+        }
         std::fs::write(place.join("driver.py"), DRIVER)?;
         std::fs::write(place.join("run.sh"), script())?;
-        std::fs::write(place.join("README.md"), readme(proof))?;
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
@@ -63,6 +68,24 @@ fn readme(proof: &Proof) -> String {
     let plain = toctou_report::Terminal::default();
     out += &toctou_report::clean::markdown_block(&text::render_proof(proof, plain), "text");
     out += "\n## See it again\n\n";
+    if let Target::Url(url) = &proof.recipe.target {
+        let _ = writeln!(
+            out,
+            "```console\n$ toctou prove --replay replay.json --allow-changes\n```\n\nThis calls {} again, and changes its state. \
+             Headers are not kept: give them with `--header`.",
+            toctou_report::clean::markdown(url)
+        );
+        return out;
+    }
+    if let Some(needs) = &proof.recipe.state {
+        let _ = writeln!(
+            out,
+            "```console\n$ toctou prove --replay replay.json --state URL\n```\n\nThe address is that of a {}, in which a scratch place is made \
+             for each run.",
+            needs.kind.as_str()
+        );
+        return out;
+    }
     let _ = writeln!(
         out,
         "```console\n$ toctou prove --replay replay.json\n```\n"

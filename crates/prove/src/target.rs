@@ -1,13 +1,12 @@
 //! What is to be run: a command, an address, or an entry of an `mcpServers` file.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toctou_guard::servers::{Spec, Upstream};
-use toctou_guard::upstream::ChildSpec;
+use toctou_guard::upstream::{ChildSpec, HttpSpec};
 
 /// A server, as the user named it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,18 +26,36 @@ pub struct Command {
     pub env: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
+    /// Where it serves HTTP, if it does not speak on standard input and output.
+    /// `{port}` is a port that is free, here, in its arguments and in its environment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<String>,
     /// Folders with its code: it may write there, and what it writes goes to the scratch area.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packages: Vec<PathBuf>,
 }
 
 pub const WORKSPACE: &str = "{workspace}";
+pub const PORT: &str = "{port}";
+
+/// Where a server listens if only a path is named.
+const LOOPBACK: &str = "http://localhost:{port}";
 
 impl Target {
-    pub fn of(upstream: &Upstream) -> Self {
+    /// A server of a client's file, and the headers that it wants.
+    pub fn of(upstream: &Upstream) -> (Self, BTreeMap<String, String>) {
         match &upstream.spec {
-            Spec::Child(child) => Self::Command(Command::of(child)),
-            Spec::Http(http) => Self::Url(http.url().to_string()),
+            Spec::Child(child) => (Self::Command(Command::of(child)), BTreeMap::new()),
+            Spec::Http(http) => {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let headers = http.headers().iter();
+                (
+                    Self::Url(http.url()),
+                    headers
+                        .map(|(name, value)| (name.to_string(), text(value.as_bytes())))
+                        .collect(),
+                )
+            }
         }
     }
 
@@ -58,7 +75,7 @@ impl Command {
             argv,
             env: child.env.clone(),
             cwd: child.cwd.clone(),
-            packages: Vec::new(),
+            ..Self::default()
         }
         .found()
     }
@@ -127,19 +144,50 @@ impl Command {
         all
     }
 
-    /// For a sandbox whose workspace is there.
-    pub fn argv_in(&self, workspace: &str) -> Vec<OsString> {
-        self.argv
-            .iter()
-            .map(|part| part.replace(WORKSPACE, workspace).into())
-            .collect()
+    /// With the address at which it serves HTTP: a whole one, or a path.
+    pub fn serving(mut self, address: &str) -> Result<Self, String> {
+        let address = if address.starts_with('/') {
+            format!("{LOOPBACK}{address}")
+        } else {
+            address.to_owned()
+        };
+        let told = |text: &String| text.contains(PORT);
+        if address.contains(PORT) && !self.argv.iter().chain(self.env.values()).any(told) {
+            return Err(format!(
+                "nothing tells the server its port: write `{PORT}` into its command, or `--env PORT={PORT}`"
+            ));
+        }
+        let spec = HttpSpec::new(&address.replace(PORT, "80"), &BTreeMap::new())?;
+        if spec.is_tls() || !matches!(spec.host(), "localhost" | "127.0.0.1" | "[::1]") {
+            return Err(format!(
+                "`{address}` is not on the loopback: the sandbox has no other network"
+            ));
+        }
+        self.http = Some(address);
+        Ok(self)
     }
 
-    pub fn env_in(&self, workspace: &str) -> Vec<(OsString, OsString)> {
-        self.env
-            .iter()
-            .map(|(name, value)| (name.into(), value.replace(WORKSPACE, workspace).into()))
-            .collect()
+    /// Whether it always listens at the same port, so that there can be only one of it.
+    pub fn has_fixed_port(&self) -> bool {
+        self.http
+            .as_ref()
+            .is_some_and(|address| !address.contains(PORT))
+    }
+
+    /// What its placeholders stand for.
+    pub fn filled(&self, workspace: &str, port: Option<u16>) -> Self {
+        let port = port.map(|port| port.to_string()).unwrap_or_default();
+        let fill = |text: &String| text.replace(WORKSPACE, workspace).replace(PORT, &port);
+        Self {
+            argv: self.argv.iter().map(fill).collect(),
+            env: self
+                .env
+                .iter()
+                .map(|(name, value)| (name.clone(), fill(value)))
+                .collect(),
+            http: self.http.as_ref().map(fill),
+            ..self.clone()
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Small servers, good, bad and hostile: a clear answer within the budget.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use toctou_prove::budget::Budget;
 use toctou_prove::proof::Proof;
 use toctou_prove::report::{Outcome, Report};
 use toctou_prove::search::{Scope, Watch};
-use toctou_prove::target::Command;
+use toctou_prove::target::{Command, Target};
 use toctou_prove::{Options, ProveError, Replayed, prove, replay_recipe};
 
 struct Nobody;
@@ -21,16 +22,20 @@ impl Watch for Nobody {
 fn options(kind: &str, seconds: u64) -> Options {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/server.py");
     Options {
-        command: Command {
-            argv: vec![
-                "python3".to_owned(),
-                "-S".to_owned(),
-                script.to_string_lossy().into_owned(),
-                kind.to_owned(),
-            ],
-            ..Command::default()
-        }
-        .found(),
+        target: Target::Command(
+            Command {
+                argv: vec![
+                    "python3".to_owned(),
+                    "-S".to_owned(),
+                    script.to_string_lossy().into_owned(),
+                    kind.to_owned(),
+                ],
+                ..Command::default()
+            }
+            .found(),
+        ),
+        headers: BTreeMap::new(),
+        store: None,
         budget: Duration::from_secs(seconds),
         network: false,
         isolate: Isolate::Auto,
@@ -44,6 +49,7 @@ fn options(kind: &str, seconds: u64) -> Options {
         traffic: Vec::new(),
         findings: Vec::new(),
         strategies: Vec::new(),
+        schedules: None,
     }
 }
 
@@ -90,6 +96,22 @@ fn a_lock_and_a_transaction_are_never_proved() {
         assert_ne!(report.outcome, Outcome::Proved, "{kind}: {}", report.json());
         assert!(report.points > 0, "{kind}: nothing was held");
     }
+}
+
+#[test]
+fn what_only_a_server_can_read_is_asked_of_one_that_is_started_afterwards() {
+    let report = run("packed", 90).expect("a report");
+    assert_eq!(report.outcome, Outcome::Proved, "{}", report.summary);
+    let proof = &report.proofs[0];
+    assert!(proof.recipe.fresh);
+    assert!(
+        proof
+            .differences
+            .iter()
+            .all(|change| change.place.starts_with("fresh")),
+        "the servers that made the calls say what they always say: {:?}",
+        proof.differences
+    );
 }
 
 #[test]

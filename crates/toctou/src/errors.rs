@@ -78,6 +78,10 @@ pub(crate) enum Error {
     Servers { path: PathBuf, message: String },
     #[error("no policy can be made")]
     NotAScan { path: PathBuf, message: String },
+    #[error("the address is not valid")]
+    Address { message: String },
+    #[error("a server that runs already is not reset")]
+    NotAllowed { url: String },
     #[error("nothing can be proved")]
     Prove(toctou_prove::ProveError),
     #[error("the plan is not valid")]
@@ -178,7 +182,10 @@ impl Error {
             } => vec![format!("there is no server `{name}`")],
             Self::WhichServer { count: 0, .. } => vec!["no server is named".to_owned()],
             Self::WhichServer { count, .. } => vec![format!("{count} servers are named")],
-            Self::Access { message } => vec![message.clone()],
+            Self::Access { message } | Self::Address { message } => vec![message.clone()],
+            Self::NotAllowed { url } => vec![format!(
+                "what the tools of {url} change stays changed, and nothing was called yet"
+            )],
             Self::Servers { path, message }
             | Self::NotAScan { path, message }
             | Self::Proofs { path, message } => {
@@ -230,6 +237,13 @@ impl Error {
             Self::Serve(error) => error.hint().map(str::to_owned),
             Self::WhichServer { .. } => Some(
                 "give its command after `--` (`-- node server.js`), or choose one: `--servers mcp.json --server NAME`"
+                    .to_owned(),
+            ),
+            Self::Address { .. } => Some(
+                "an address of a server begins with http:// or https://; for `--http` a path such as /mcp is enough".to_owned(),
+            ),
+            Self::NotAllowed { .. } => Some(
+                "`--allow-changes` if that is a test server; better, have prove start it: `--http /mcp --env PORT={port} -- node server.js`"
                     .to_owned(),
             ),
             Self::Access { .. } => Some(

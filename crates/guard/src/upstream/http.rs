@@ -81,6 +81,44 @@ impl HttpSpec {
         self.uri.host().unwrap_or_default()
     }
 
+    pub fn is_tls(&self) -> bool {
+        self.uri.scheme_str() == Some("https")
+    }
+
+    pub fn port(&self) -> u16 {
+        let usual = if self.is_tls() { 443 } else { 80 };
+        self.uri.port_u16().unwrap_or(usual)
+    }
+
+    /// Host and port, as a request names them.
+    pub fn authority(&self) -> &str {
+        self.uri.authority().map_or("", |whole| {
+            let whole = whole.as_str();
+            whole.rsplit_once('@').map_or(whole, |(_, place)| place)
+        })
+    }
+
+    /// With what is asked for.
+    pub fn path(&self) -> &str {
+        self.uri.path_and_query().map_or("/", |path| path.as_str())
+    }
+
+    pub fn headers(&self) -> &[(HeaderName, HeaderValue)] {
+        &self.headers
+    }
+
+    /// Makes a connection to it a secure one.
+    pub async fn tls<S>(&self, stream: S) -> std::io::Result<tokio_rustls::client::TlsStream<S>>
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    {
+        let name = rustls::pki_types::ServerName::try_from(self.host().to_owned())
+            .map_err(std::io::Error::other)?;
+        tokio_rustls::TlsConnector::from(Arc::clone(&self.tls))
+            .connect(name, stream)
+            .await
+    }
+
     /// Puts the server at a session's service.
     pub fn connect(self, session: &Arc<Session>) -> Supervised {
         let connector = HttpsConnectorBuilder::new()

@@ -12,6 +12,7 @@
 
 pub(crate) mod init;
 pub(crate) mod notify;
+pub(crate) mod socket;
 pub(crate) mod stage;
 
 use std::io;

@@ -174,9 +174,16 @@ def _install(address):
         gate(kind, name, deliver)
         await go
 
+    def is_idling():
+        """A server of HTTP that looks at its clock: no call's work, and never done."""
+        module = sys._getframe(2).f_globals.get("__name__", "")
+        return module.partition(".")[0] in ("uvicorn", "hypercorn")
+
     def after(kind, name, original):
         @functools.wraps(original)
         async def patched(*args, **kwargs):
+            if is_idling():
+                return await original(*args, **kwargs)
             try:
                 return await original(*args, **kwargs)
             finally:

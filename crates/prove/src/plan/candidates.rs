@@ -1,7 +1,7 @@
 //! From what the tools are to calls that may not go together, the likeliest first.
 
 use super::probe::{Known, Survey, Verb};
-use super::synth::{has_key, has_number, has_payload};
+use super::synth::{NOT_THERE, has_key, has_number, has_payload};
 use super::{Candidate, Template};
 use crate::call::Call;
 use crate::scenario::Scenario;
@@ -37,10 +37,10 @@ pub fn candidates(survey: &Survey, wanted: &[Vec<String>]) -> Vec<Candidate> {
         let destination = |key: usize| {
             survey.filled(known, |fill| {
                 fill.key = key;
-                fill.other = 2;
+                fill.other = Some(NOT_THERE);
             })
         };
-        if destination(0) != survey.call(known, 0, 0) {
+        if destination(1) != survey.call(known, 1, 0) {
             all.push(pair(
                 survey,
                 Template::SameDestination,

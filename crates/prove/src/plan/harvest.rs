@@ -44,7 +44,7 @@ impl Harvest {
             Value::Object(map) => {
                 for (key, value) in map {
                     // A row's key is known by the name of its table too.
-                    if key == "id" && !name.is_empty() {
+                    if matches!(key.as_str(), "id" | "name" | "key" | "slug") && !name.is_empty() {
                         self.know(name, value);
                     }
                     let below = if value.is_array() || value.is_object() {
@@ -339,8 +339,12 @@ mod tests {
     #[test]
     fn rows_are_known_by_table_and_column() {
         let mut harvest = Harvest::default();
-        harvest.state(&json!({"accounts": [{"id": "alice", "balance": 100}], "coupons": [{"code": "WELCOME"}]}));
+        harvest.state(
+            &json!({"accounts": [{"id": "alice", "balance": 100}], "coupons": [{"code": "WELCOME"}],
+            "pages": [{"name": "home"}]}),
+        );
         assert_eq!(harvest.key("account"), Some(json!("alice")));
+        assert_eq!(harvest.key("page"), Some(json!("home")));
         assert_eq!(harvest.key("code"), Some(json!("WELCOME")));
         assert_eq!(harvest.amounts(), [100]);
     }

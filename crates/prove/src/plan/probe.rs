@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 use toctou_hold::Class;
 
 use super::fixtures;
-use super::harvest::{Harvest, resolve};
+use super::harvest::Harvest;
 use super::synth::{self, Fill};
 use crate::call::{Call, Reply};
 use crate::canon::content::Content;
 use crate::cell::Cell;
 use crate::client::Tool;
-use crate::lab::{Lab, RunError, in_workspace};
+use crate::lab::{Lab, RunError};
+use crate::names::{self, RUN};
 use crate::outcome::Files;
 use crate::target::WORKSPACE;
 
@@ -42,6 +43,8 @@ pub struct Known {
     /// Whether files changed, as far as can be seen.
     pub changed: bool,
     pub reply: Reply,
+    /// Not called, because it could change what is not ours.
+    pub left_alone: bool,
 }
 
 /// What is known about a server before any calls meet.
@@ -60,6 +63,8 @@ pub struct Survey {
     pub examples: Vec<Call>,
     /// Files that are added to and never looked at.
     pub logs: BTreeSet<String>,
+    /// The state is not ours alone: only what is new may be changed.
+    pub shared: bool,
 }
 
 const MOST_OBSERVERS: usize = 4;
@@ -70,24 +75,23 @@ pub fn survey(
     cell: &mut Cell,
     tools: Vec<Tool>,
     examples: Vec<Call>,
+    shared: bool,
 ) -> Result<Survey, RunError> {
     let mut survey = Survey {
         examples,
+        shared,
         ..Survey::default()
     };
-    if let Some(snapshot) = cell.snapshot() {
-        let ours = fixtures::files();
-        for (path, content) in &Files::read(&snapshot).all {
-            // What we put there ourselves says nothing about the server.
-            let own = path
-                .strip_prefix("workspace/")
-                .is_some_and(|path| ours.iter().any(|(name, _)| name.as_os_str() == path));
-            if own {
-                continue;
-            }
-            if let Content::Tables(value) | Content::Json(value) = content {
-                survey.harvest.state(value);
-            }
+    for (path, content) in &cell.files().all {
+        // What we put there ourselves says nothing about the server.
+        if path
+            .strip_prefix("workspace/")
+            .is_some_and(fixtures::is_ours)
+        {
+            continue;
+        }
+        if let Content::Tables(value) | Content::Json(value) = content {
+            survey.harvest.state(value);
         }
     }
     survey.harvest_fresh = survey.harvest.clone();
@@ -176,6 +180,7 @@ impl Probe<'_> {
             base: 0,
             changed: false,
             reply: Reply::Silence,
+            left_alone: false,
         };
         let mut tried: Vec<Call> = Vec::new();
         for (optional, choice, base) in [(false, 0, 0), (false, 0, 2), (true, 0, 0), (true, 1, 0)] {
@@ -187,14 +192,13 @@ impl Probe<'_> {
                 continue;
             }
             tried.push(call.clone());
+            if self.survey.shared && verb != Verb::Read && !names::is_own(&call) {
+                known.left_alone = true;
+                continue;
+            }
+            known.left_alone = false;
             let before = self.files();
-            let resolved = Call {
-                tool: call.tool.clone(),
-                arguments: in_workspace(
-                    &resolve(&call.arguments, &self.replies),
-                    self.cell.workspace(),
-                ),
-            };
+            let resolved = self.cell.names().call(&call, &self.replies);
             let Some(server) = self.cell.servers.first_mut() else {
                 break;
             };
@@ -222,10 +226,7 @@ impl Probe<'_> {
 
     fn files(&self) -> Files {
         crate::schedules::settle(&self.cell.supervisor);
-        self.cell
-            .snapshot()
-            .map(|snapshot| Files::read(&snapshot))
-            .unwrap_or_default()
+        self.cell.files()
     }
 
     /// What created something is part of the set-up of others.
@@ -253,7 +254,8 @@ impl Survey {
     }
 
     pub fn filled(&self, known: &Known, change: impl FnOnce(&mut Fill<'_>)) -> Call {
-        let mut fill = Fill::new(&self.harvest, WORKSPACE);
+        let mut fill = Fill::new(&self.harvest, if self.shared { "" } else { WORKSPACE });
+        fill.suffix = if self.shared { RUN } else { "" };
         fill.optional = known.optional;
         fill.choice = known.choice;
         change(&mut fill);
@@ -310,6 +312,22 @@ impl Survey {
             }
         }
         self.observers = chosen;
+    }
+
+    /// Which tools were not called, and why.
+    pub fn left_alone(&self) -> Option<String> {
+        let names: Vec<&str> = self
+            .tools
+            .iter()
+            .filter(|known| known.left_alone)
+            .map(|known| known.tool.name.as_str())
+            .collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "left alone, since they could change what is not toctou's: {}",
+                names.join(", ")
+            )
+        })
     }
 
     pub fn mutators(&self) -> impl Iterator<Item = &Known> {
@@ -373,7 +391,8 @@ pub fn verb(tool: &Tool) -> Verb {
         return Verb::Close;
     }
     if has(&[
-        "delete", "remove", "drop", "destroy", "purge", "cancel", "archive", "unlink",
+        "delete", "remove", "drop", "destroy", "purge", "cancel", "archive", "unlink", "move",
+        "rename",
     ]) {
         return Verb::Delete;
     }
@@ -426,7 +445,7 @@ mod tests {
         assert_eq!(of("create_entities"), Verb::Create);
         assert_eq!(of("readGraph"), Verb::Read);
         assert_eq!(of("delete_note"), Verb::Delete);
-        assert_eq!(of("move_file"), Verb::Change);
+        assert_eq!(of("move_file"), Verb::Delete);
         assert_eq!(of("drain"), Verb::Close);
         assert_eq!(of("open_nodes"), Verb::Read);
     }

@@ -42,8 +42,8 @@ pub enum Role {
 #[derive(Clone, Debug)]
 pub struct Fill<'a> {
     pub key: usize,
-    /// Another key for what something is moved or linked to.
-    pub other: usize,
+    /// The key of what something is moved to, which is not there yet. One for each key if not given.
+    pub other: Option<usize>,
     pub payload: usize,
     /// Stands for amounts, if there is one to be exhausted.
     pub amount: Option<i64>,
@@ -53,24 +53,29 @@ pub struct Fill<'a> {
     pub choice: usize,
     pub harvest: &'a Harvest,
     pub workspace: &'a str,
+    /// Behind every word that names a thing.
+    pub suffix: &'a str,
 }
 
 impl<'a> Fill<'a> {
     pub fn new(harvest: &'a Harvest, workspace: &'a str) -> Self {
         Self {
             key: 0,
-            other: 1,
+            other: None,
             payload: 0,
             amount: None,
             optional: false,
             choice: 0,
             harvest,
             workspace,
+            suffix: "",
         }
     }
 }
 
 const DEEPEST: usize = 8;
+/// Of the keys, from this one on nothing is there at the start.
+pub const NOT_THERE: usize = 4;
 
 /// Arguments that fit `schema`.
 pub fn arguments(tool: &str, schema: &Value, fill: &Fill<'_>) -> Value {
@@ -260,7 +265,10 @@ impl Maker<'_> {
                 None => json!(self.key()),
             },
             Role::Path => json!(self.path(name, self.fill.key)),
-            Role::Destination => json!(self.path(name, self.fill.other)),
+            Role::Destination => {
+                let free = || NOT_THERE + self.fill.key;
+                json!(self.path(name, self.fill.other.unwrap_or_else(free)))
+            }
             Role::Payload => json!(PAYLOADS[self.fill.payload % PAYLOADS.len()]),
             Role::Other => match schema.get("default").and_then(Value::as_str) {
                 Some(default) => json!(default),
@@ -269,18 +277,26 @@ impl Maker<'_> {
         }
     }
 
-    fn key(&self) -> &'static str {
-        KEYS[self.fill.key % KEYS.len()]
+    fn key(&self) -> String {
+        self.word(self.fill.key)
+    }
+
+    fn word(&self, key: usize) -> String {
+        format!("{}{}", KEYS[key % KEYS.len()], self.fill.suffix)
     }
 
     fn path(&self, name: &str, key: usize) -> String {
         let lower = name.to_ascii_lowercase();
-        let word = KEYS[key % KEYS.len()];
+        let word = self.word(key);
+        let folder = match self.fill.workspace {
+            "" => String::new(),
+            folder => format!("{folder}/"),
+        };
         if lower.contains("dir") || lower.contains("folder") {
-            return format!("{}/{word}", self.fill.workspace);
+            return format!("{folder}{word}");
         }
         let end = super::fixtures::ending(self.tool, self.root);
-        format!("{}/{word}{end}", self.fill.workspace)
+        format!("{folder}{word}{end}")
     }
 }
 

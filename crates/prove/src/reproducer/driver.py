@@ -10,19 +10,31 @@ import os
 import re
 import select
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import urllib.parse
+import urllib.request
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I)
 TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?|\b1\d{9}(\d{3})?\b")
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return str(listener.getsockname()[1])
+
+
 class Server:
+    """A server on its standard input and output."""
+
     def __init__(self, target, folder):
-        fill = lambda text: text.replace("{workspace}", folder)
+        port = free_port() if target.get("http") else ""
+        fill = lambda text: text.replace("{workspace}", folder).replace("{port}", port)
         environment = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         environment.update(HOME=os.path.join(folder, ".home"), TMPDIR=os.path.join(folder, ".tmp"))
         environment.update({name: fill(value) for name, value in target.get("env", {}).items()})
@@ -36,9 +48,13 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
+        self.address = fill(target.get("http") or "")
         self.next = 0
         self.answers = {}
         self.buffer = b""
+        self.start()
+
+    def start(self):
         params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "driver", "version": "1"}}
         self.wait(self.send([("initialize", params)]), 60)
         self.write([{"jsonrpc": "2.0", "method": "notifications/initialized"}])
@@ -81,6 +97,59 @@ class Server:
     def close(self):
         self.process.kill()
         self.process.wait()
+
+
+class HttpServer(Server):
+    """A server that is reached by HTTP: each request on a connection of its own."""
+
+    def start(self):
+        self.headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        # What it says there is for people, and nobody may wait for it to be read.
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+        place = urllib.parse.urlsplit(self.address)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                socket.create_connection((place.hostname, place.port), 1).close()
+                break
+            except OSError:
+                time.sleep(0.02)
+        super().start()
+
+    def write(self, messages):
+        threads = [threading.Thread(target=self.post, args=(message,), daemon=True) for message in messages]
+        for thread in threads:
+            thread.start()
+        # What follows a notification comes after it.
+        if any("id" not in message for message in messages):
+            for thread in threads:
+                thread.join(10)
+
+    def post(self, message):
+        request = urllib.request.Request(self.address, json.dumps(message).encode(), self.headers, method="POST")
+        try:
+            with urllib.request.urlopen(request, timeout=20) as response:
+                session = response.headers.get("Mcp-Session-Id")
+                if session:
+                    self.headers = {**self.headers, "Mcp-Session-Id": session}
+                stream = response.headers.get("Content-Type", "").startswith("text/event-stream")
+                body = response.read().decode(errors="replace")
+        except OSError as error:
+            stream, body = False, json.dumps({"id": message.get("id"), "error": {"message": str(error)}})
+        texts = [line[5:] for line in body.splitlines() if line.startswith("data:")] if stream else [body]
+        for text in texts:
+            try:
+                answer = json.loads(text)
+            except ValueError:
+                continue
+            if "method" not in answer:
+                self.answers[answer.get("id")] = answer
+
+    def wait(self, ids, seconds=20):
+        deadline = time.monotonic() + seconds
+        while any(id not in self.answers for id in ids) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return [answer(self.answers.get(id)) for id in ids]
 
 
 def answer(message):
@@ -143,7 +212,9 @@ def run(recipe, order):
         for word in ("alpha", "bravo"):
             with open(os.path.join(folder, word + ".txt"), "w") as file:
                 file.write(f"text of {word}\n")
-        servers = [Server(recipe["target"], folder) for _ in range(max(assignment) + 1)]
+        target = recipe["target"]["command"]
+        kind = HttpServer if target.get("http") else Server
+        servers = [kind(target, folder) for _ in range(max(assignment) + 1)]
         replies = []
         for call in scenario.get("setup", []):
             call = fill({**call, "arguments": resolve(call.get("arguments"), replies)})
@@ -181,6 +252,10 @@ def run(recipe, order):
 def main():
     with open(sys.argv[1]) as file:
         recipe = json.load(file)
+    if "command" not in recipe["target"]:
+        sys.exit("this server was not started for the proof: only `toctou prove --replay` can call it again")
+    if "state" in recipe:
+        sys.exit("this server keeps its state in a database: only `toctou prove --replay` with `--state` can reset it")
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 50
     count = len(recipe["scenario"]["calls"])
     orders = list(itertools.permutations(range(count))) if count <= 4 else [tuple(range(count))]

@@ -13,6 +13,12 @@ Examples:
   toctou scan . --output json=scan.json; toctou prove --from scan.json -- node server.js
                                                  are these findings real?
   toctou prove --servers mcp.json --server notes one server of a client's own file
+  toctou prove --http /mcp --env PORT={port} -- node http-server.js
+                                                 it serves HTTP, at a port that is free
+  toctou prove --url http://localhost:3000/mcp --allow-changes
+                                                 a server that runs already
+  toctou prove --state postgres://localhost/postgres --state-init schema.sql -- node server.js
+                                                 state in a database: a scratch one for each run
   toctou prove --env API_KEY=test -- node server.js
                                                  the environment is passed explicitly
   toctou prove --reproducer race -- node server.js
@@ -46,9 +52,45 @@ pub(crate) struct ProveArgs {
     #[arg(long, value_name = "NAME", help_heading = "Server")]
     pub(crate) server: Option<String>,
 
+    /// The command serves HTTP, at this path or address; `{port}` is a free port, here, in the command and in --env
+    ///
+    /// A path such as /mcp stands for http://localhost:{port}/mcp.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        conflicts_with = "url",
+        help_heading = "Server"
+    )]
+    pub(crate) http: Option<String>,
+
+    /// A server that runs already: it is not started, held or reset; needs --allow-changes
+    #[arg(long, value_name = "URL", conflicts_with_all = ["command", "servers", "env", "cwd", "writable", "allow_network", "isolate"], help_heading = "Server")]
+    pub(crate) url: Option<String>,
+
+    /// Sent along with every request to a server that runs already, as 'NAME: VALUE' (can be repeated)
+    #[arg(long, value_name = "HEADER", value_parser = parse_header, help_heading = "Server")]
+    pub(crate) header: Vec<(String, String)>,
+
     /// What the server gets of the environment, as NAME=VALUE, or NAME to pass yours on (can be repeated)
     #[arg(long, value_name = "NAME[=VALUE]", help_heading = "Server")]
     pub(crate) env: Vec<String>,
+
+    /// It keeps state here: postgres://… or redis://…; each run gets a scratch database of its own
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with = "url",
+        help_heading = "Server"
+    )]
+    pub(crate) state: Option<String>,
+
+    /// The variable that tells the server its scratch database [default: DATABASE_URL or REDIS_URL]
+    #[arg(long, value_name = "NAME", requires = "state", help_heading = "Server")]
+    pub(crate) state_env: Option<String>,
+
+    /// SQL that prepares the scratch database
+    #[arg(long, value_name = "FILE", requires = "state", help_heading = "Server")]
+    pub(crate) state_init: Option<PathBuf>,
 
     /// Where the server is started [default: the scratch folder]
     #[arg(long, value_name = "FOLDER", help_heading = "Server")]
@@ -57,6 +99,10 @@ pub(crate) struct ProveArgs {
     /// Let the server use the network
     #[arg(long, help_heading = "Isolation")]
     pub(crate) allow_network: bool,
+
+    /// Let prove call the tools of a server that runs already: what they change is not undone
+    #[arg(long, help_heading = "Isolation")]
+    pub(crate) allow_changes: bool,
 
     /// Let the server really write here (can be repeated)
     #[arg(long, value_name = "PATH", help_heading = "Isolation")]
@@ -105,6 +151,10 @@ pub(crate) struct ProveArgs {
     /// Stop at the first proof
     #[arg(long, help_heading = "Search")]
     pub(crate) first: bool,
+
+    /// Stop after so many schedules, whatever the machine makes of the time
+    #[arg(long, value_name = "COUNT", help_heading = "Search")]
+    pub(crate) schedules: Option<usize>,
 
     /// Write the report in this format, to standard output or to a file (can be repeated)
     ///
@@ -183,6 +233,14 @@ pub(crate) enum StrategyChoice {
     AwaitHold,
     /// All calls at once, with random delays
     Jitter,
+}
+
+/// `Authorization: Bearer …`
+fn parse_header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or_else(|| "give a name and a value: 'Authorization: Bearer …'".to_owned())?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
 /// `90`, `60s`, `5m`, `500ms`.

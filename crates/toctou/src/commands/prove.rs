@@ -1,17 +1,20 @@
 //! `toctou prove`: from what was typed to a proof, or to its absence.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use toctou_guard::servers::{self, Upstream};
+use toctou_guard::servers;
+use toctou_guard::upstream::HttpSpec;
 use toctou_hold::Isolate;
 use toctou_prove::budget::Budget;
 use toctou_prove::plan::{recorded, scan};
 use toctou_prove::proof::Proof;
 use toctou_prove::report::{self, Outcome, Report};
 use toctou_prove::search::{Scope, Watch};
+use toctou_prove::store::{Kind, Needs, StoreSpec};
 use toctou_prove::target::{Command, Target};
 use toctou_prove::{
     Options, Replayed, Strategy, interrupt, prove, replay, replay_recipe, reproducer,
@@ -50,12 +53,19 @@ pub(crate) fn run(args: &ProveArgs) -> Result<u8, Error> {
         Some(path) => Some(plan(path, replay::parse)?),
         None => None,
     };
-    let command = match &recipe {
-        Some(recipe) => recipe.target.clone(),
-        None => command(args)?,
+    let (target, mut headers) = match &recipe {
+        Some(recipe) => (recipe.target.clone(), BTreeMap::new()),
+        None => target(args)?,
     };
+    headers.extend(args.header.iter().cloned());
+    if let (Target::Url(url), false) = (&target, args.allow_changes) {
+        return Err(Error::NotAllowed { url: url.clone() });
+    }
+    let needs = recipe.as_ref().and_then(|recipe| recipe.state.clone());
     let options = Options {
-        command,
+        target,
+        headers,
+        store: store(args, needs)?,
         budget: args.budget,
         network: args.allow_network,
         isolate: match args.isolate {
@@ -71,6 +81,7 @@ pub(crate) fn run(args: &ProveArgs) -> Result<u8, Error> {
         },
         deep: args.deep,
         first: args.first,
+        schedules: args.schedules,
         patience: args.timeout,
         examples: match &args.plan.examples {
             Some(path) => plan(path, |text| {
@@ -133,6 +144,50 @@ pub(crate) fn run(args: &ProveArgs) -> Result<u8, Error> {
     })
 }
 
+/// The database that the server keeps its state in, for a proof that needs one or for a new one.
+fn store(args: &ProveArgs, needed: Option<Needs>) -> Result<Option<StoreSpec>, Error> {
+    let wrong = |message: String| Error::Address { message };
+    let Some(url) = &args.state else {
+        return match needed {
+            Some(needs) => Err(wrong(format!(
+                "the server keeps its state in a {}: give its address with `--state`",
+                needs.kind.as_str()
+            ))),
+            None => Ok(None),
+        };
+    };
+    let kind = Kind::of(url).ok_or_else(|| {
+        wrong("`--state` takes postgres://user@host/database or redis://host".to_owned())
+    })?;
+    let needs = match needed {
+        Some(needs) if needs.kind != kind => {
+            let kind = needs.kind.as_str();
+            return Err(wrong(format!("the server keeps its state in a {kind}")));
+        }
+        Some(needs) => needs,
+        None => Needs {
+            kind,
+            env: args
+                .state_env
+                .clone()
+                .unwrap_or_else(|| kind.usual_env().to_owned()),
+            init: match &args.state_init {
+                Some(_) if kind == Kind::Redis => {
+                    return Err(wrong(
+                        "`--state-init` is SQL, and Redis takes none".to_owned(),
+                    ));
+                }
+                Some(path) => Some(read(path)?),
+                None => None,
+            },
+        },
+    };
+    Ok(Some(StoreSpec {
+        url: url.clone(),
+        needs,
+    }))
+}
+
 /// Reads a file that says what shall meet.
 fn plan<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, Error> {
     parse(&read(path)?).map_err(|message| Error::Plan {
@@ -180,8 +235,27 @@ fn tell(replayed: &Replayed, args: &ProveArgs) -> Result<u8, Error> {
 
 /// What will be run, and where, before it is.
 fn announce(options: &Options) {
-    let command = &options.command;
+    let command = match &options.target {
+        Target::Command(command) => command,
+        Target::Url(url) => {
+            let text = format!(
+                "will call: {url}\nits state is changed and not reset: every run uses new names, and nothing is cleaned up\nbudget: {} s\n\n",
+                options.budget.as_secs()
+            );
+            return terminal::to_stderr(&text);
+        }
+    };
     let mut text = format!("will run: {}\n", command.argv.join(" "));
+    if let Some(address) = &command.http {
+        text += &format!("serving: {address}, in a network of its own if there is none outside\n");
+    }
+    if let Some(store) = &options.store {
+        text += &format!(
+            "state: a scratch database of your {} for each run, removed after it; {} tells the server\n",
+            store.needs.kind.as_str(),
+            store.needs.env
+        );
+    }
     text += "in: a scratch folder that is removed at the end, with a HOME of its own\n";
     for package in &command.packages {
         text += &format!(
@@ -241,8 +315,12 @@ fn write(report: &Report, outputs: &[ProveOutput], quiet: bool) -> Result<(), Er
     Ok(())
 }
 
-/// The server that the command line names.
-fn command(args: &ProveArgs) -> Result<Command, Error> {
+/// The server that the command line names, and what it wants to be told.
+fn target(args: &ProveArgs) -> Result<(Target, BTreeMap<String, String>), Error> {
+    if let Some(url) = &args.url {
+        HttpSpec::new(url, &BTreeMap::new()).map_err(|message| Error::Address { message })?;
+        return Ok((Target::Url(url.clone()), BTreeMap::new()));
+    }
     let which = |count| Error::WhichServer {
         wanted: args.server.clone(),
         count,
@@ -261,7 +339,10 @@ fn command(args: &ProveArgs) -> Result<Command, Error> {
         let [upstream] = all.as_slice() else {
             return Err(which(all.len()));
         };
-        of(upstream, path)?
+        match Target::of(upstream) {
+            (Target::Command(command), _) => command,
+            running => return Ok(running),
+        }
     } else {
         Command {
             argv: args.command.clone(),
@@ -277,17 +358,12 @@ fn command(args: &ProveArgs) -> Result<Command, Error> {
         };
         command.env.insert(name, value);
     }
-    Ok(command)
-}
-
-fn of(upstream: &Upstream, path: &Path) -> Result<Command, Error> {
-    match Target::of(upstream) {
-        Target::Command(command) => Ok(command),
-        Target::Url(url) => Err(Error::Servers {
-            path: path.to_owned(),
-            message: format!("`{url}` is reached by HTTP: prove can only start a command"),
-        }),
+    if let Some(address) = &args.http {
+        command = command
+            .serving(address)
+            .map_err(|message| Error::Address { message })?;
     }
+    Ok((Target::Command(command), BTreeMap::new()))
 }
 
 fn read(path: &Path) -> Result<String, Error> {

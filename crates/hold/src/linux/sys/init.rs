@@ -167,7 +167,7 @@ impl Drop for Init {
     }
 }
 
-fn reap(pid: libc::pid_t) {
+pub(super) fn reap(pid: libc::pid_t) {
     let mut status = 0;
     // SAFETY: `status` is a local; `pid` is a child that nobody else waits for.
     while unsafe { libc::waitpid(pid, &mut status, 0) } == -1
