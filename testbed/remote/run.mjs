@@ -2,7 +2,7 @@
 // Usage: node run.mjs TOCTOU [NAME…]
 // PostgreSQL and Redis are started by ../../scripts/services, and stopped at the end.
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -14,9 +14,12 @@ const only = process.argv.slice(3);
 if (!toctou) throw new Error('usage: node run.mjs TOCTOU [NAME…]');
 process.chdir(HERE);
 const folder = mkdtempSync(join(tmpdir(), 'toctou-remote-'));
+// PostgreSQL does not run as root, and has to get to its files.
+chmodSync(folder, 0o711);
 
 function prove(...options) {
-  const run = spawnSync(toctou, ['prove', '--quiet', '--output', 'json', '--budget', '90s', ...options], {
+  const budget = options.includes('--budget') ? [] : ['--budget', '90s'];
+  const run = spawnSync(toctou, ['prove', '--quiet', '--output', 'json', ...budget, ...options], {
     encoding: 'utf8',
     maxBuffer: 1 << 28,
   });
@@ -76,7 +79,7 @@ const cases = {
       const driver = spawnSync(join(race, 'run.sh'), ['20'], { encoding: 'utf8' });
       check('http, without toctou', driver.status === 1, { outcome: driver.stdout.split('\n').at(-3), stderr: driver.stderr });
     }
-    const repaired = prove('--budget', '40s', ...serves, ...server, '--repaired');
+    const repaired = prove('--budget', '25s', ...serves, ...server, '--repaired');
     check('http, repaired', isNot(repaired), repaired);
     const mute = prove('--http', '/mcp', '--', 'node', 'servers/http.mjs', '{workspace}/notes.json');
     check('http, a server that is not told its port', mute.status === 2 && mute.stderr.includes('{port}'), mute);
@@ -96,7 +99,7 @@ const cases = {
         const refused = prove('--url', url);
         const untouched = Object.keys(JSON.parse(readFileSync(file, 'utf8'))).length === 1;
         check(`url${flag}, without consent`, refused.status === 2 && refused.stderr.includes('--allow-changes') && untouched, refused);
-        const report = prove('--url', url, '--allow-changes', '--budget', flag ? '30s' : '60s', '--first');
+        const report = prove('--url', url, '--allow-changes', '--budget', flag ? '20s' : '60s', '--first');
         const kept = JSON.parse(readFileSync(file, 'utf8')).mine === 'to be kept';
         const said = report.notes.some((note) => note.includes('left alone') && note.includes('clear'));
         const outcome = flag ? isNot(report) : isProved(report, 'burst') || isProved(report, 'jitter');
@@ -106,13 +109,79 @@ const cases = {
       }
     }
   },
+
+  /** A scratch database for each run; a role that may make none gets schemas. Nothing is left, and nothing else is touched. */
+  async postgres() {
+    const { default: pg } = await import('pg');
+    const { postgres: url } = services();
+    const admin = new pg.Client({ connectionString: url });
+    await admin.connect();
+    await admin.query("CREATE ROLE plain LOGIN; CREATE SCHEMA own AUTHORIZATION plain; GRANT CREATE ON DATABASE postgres TO plain; CREATE TABLE kept (n int); INSERT INTO kept VALUES (7)");
+    const state = ['--state', url, '--state-init', 'servers/accounts.sql'];
+    const server = ['--', 'node', 'servers/postgres.mjs'];
+    for (const processes of ['one', 'two']) {
+      const race = join(folder, `postgres-${processes}`);
+      const racy = prove('--processes', processes, '--strategy', 'await-hold', '--first', '--reproducer', race, ...state, ...server);
+      check(`postgres, ${processes}`, isProved(racy, 'await-hold'), racy);
+      if (racy.outcome === 'proved' && processes === 'two') {
+        const again = spawnSync(toctou, ['prove', '--quiet', '--replay', join(race, 'replay.json'), '--state', url], { encoding: 'utf8' });
+        check('postgres, replayed', again.status === 1, { outcome: again.stdout.split('\n')[0], stderr: again.stderr });
+        const secret = readFileSync(join(race, 'replay.json'), 'utf8').includes(url);
+        check('postgres, no address in the reproducer', !secret, { outcome: '' });
+      }
+    }
+    const plain = url.replace('toctou@', 'plain@');
+    const schema = prove('--processes', 'two', '--strategy', 'await-hold', '--first', '--state', plain, '--state-init', 'servers/accounts.sql', ...server);
+    const said = schema.notes.some((note) => note.includes('scratch schema'));
+    check('postgres, by schemas', isProved(schema, 'await-hold') && said, schema);
+    const repaired = prove('--budget', '25s', ...state, ...server, '--repaired');
+    check('postgres, repaired', isNot(repaired), repaired);
+    const wrong = prove('--state', url.replace(/:\d+\//, ':1/'), ...server);
+    check('postgres, nobody there', wrong.status === 2 && wrong.stderr.includes('PostgreSQL cannot be used'), wrong);
+    const left = await admin.query("SELECT datname FROM pg_database WHERE datname LIKE 'toctou%' UNION SELECT nspname FROM pg_namespace WHERE nspname LIKE 'toctou%'");
+    const kept = await admin.query('SELECT n FROM kept');
+    check('postgres, nothing left and nothing lost', left.rows.length === 0 && kept.rows[0].n === 7, { outcome: JSON.stringify(left.rows) });
+    await admin.end();
+  },
+
+  /** An empty database number for each run. */
+  async redis() {
+    const { createClient } = await import('redis');
+    const { redis: url } = services();
+    const own = await createClient({ url: `${url}14` }).connect();
+    await own.set('mine', 'to be kept');
+    const server = ['--', 'node', 'servers/redis.mjs'];
+    for (const processes of ['one', 'two']) {
+      const racy = prove('--processes', processes, '--strategy', 'await-hold', '--first', '--state', url, ...server);
+      check(`redis, ${processes}`, isProved(racy, 'await-hold'), racy);
+    }
+    const repaired = prove('--budget', '25s', '--state', url, ...server, '--repaired');
+    check('redis, repaired', isNot(repaired), repaired);
+    const keys = await own.info('keyspace');
+    const kept = (await own.get('mine')) === 'to be kept' && keys.match(/^db/gm).length === 1;
+    check('redis, nothing left and nothing lost', kept, { outcome: keys.trim() });
+    await own.close();
+  },
 };
+
+let started;
+function services() {
+  if (!started) {
+    started = {};
+    const run = spawnSync('../../scripts/services', ['start', join(folder, 'services')], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+    if (run.status !== 0) throw new Error('PostgreSQL and Redis do not start');
+    const urls = run.stdout.trim().split('\n');
+    started = { redis: urls.find((url) => url.startsWith('redis')), postgres: urls.find((url) => url.startsWith('postgres')) };
+  }
+  return started;
+}
 
 try {
   for (const [name, run] of Object.entries(cases)) {
     if (only.length === 0 || only.includes(name)) await run();
   }
 } finally {
+  if (started) spawnSync('../../scripts/services', ['stop', join(folder, 'services')], { stdio: 'inherit' });
   rmSync(folder, { recursive: true, force: true });
 }
 process.exitCode = failed ? 1 : 0;
