@@ -67,10 +67,10 @@ impl Transport for Http {
     /// A server that goes on without us need not keep our session.
     fn leave(&mut self) {
         if matches!(self.remote.road, Road::World) && self.remote.known().session.is_some() {
-            let _ = self.handle.block_on(tokio::time::timeout(
-                Duration::from_secs(2),
-                self.remote.delete(),
-            ));
+            // Time runs only within the runtime.
+            let goodbye =
+                async { tokio::time::timeout(Duration::from_secs(2), self.remote.delete()).await };
+            let _ = self.handle.block_on(goodbye);
         }
     }
 }
