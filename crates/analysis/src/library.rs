@@ -33,6 +33,14 @@ pub struct Call {
     pub fills: Option<PlaceExpr>,
 }
 
+impl Call {
+    /// Does it ask a service that is not this program's?
+    pub fn asks_outside(&self) -> bool {
+        let mut effects = self.effects.iter();
+        effects.any(|e| e.effect.resource == Some(toctou_core::finding::ResourceKind::External))
+    }
+}
+
 pub struct EffectRule {
     pub effect: Effect,
     pub key: Option<PlaceExpr>,

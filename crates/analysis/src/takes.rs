@@ -80,6 +80,21 @@ impl Interp<'_, '_, '_> {
             })
     }
 
+    /// A handler of failures, for what was written and then looked at, does not ask whether it
+    /// is there: it puts things back.
+    pub(crate) fn puts_right(&self, r: usize, write: &Event) -> bool {
+        let read = &self.events[r];
+        self.is_handler_block(write.at.block)
+            && self.events.iter().enumerate().any(|(e, event)| {
+                event.act.is_write()
+                    && event.loc == read.loc
+                    && event.at != write.at
+                    && !self.is_handler_block(event.at.block)
+                    && !self.is_before(read, event)
+                    && self.walk(e, r).reached
+            })
+    }
+
     fn is_before(&self, first: &Event, second: &Event) -> bool {
         if first.at.block == second.at.block {
             return first.at.inst < second.at.inst;

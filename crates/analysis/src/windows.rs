@@ -263,7 +263,7 @@ impl Interp<'_, '_, '_> {
             }
         }
         let looked = read.loc.kind == ResourceKind::File && !temp && !data;
-        if looked && self.looks_after(read, write) {
+        if looked && (self.looks_after(read, write) || self.puts_right(r, write)) {
             return None;
         }
         let fresh_memory = read.loc.kind == ResourceKind::Memory;

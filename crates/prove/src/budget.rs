@@ -13,6 +13,8 @@ pub enum Stop {
     Budget,
     #[error("interrupted")]
     Interrupted,
+    #[error("as many schedules were run as were asked for")]
+    Enough,
 }
 
 /// A deadline that everybody who waits looks at.

@@ -112,7 +112,6 @@ pub fn run(
         assignment: &set.assignment,
         schedule,
         alone,
-        fresh: set.fresh(),
         expected: set.latency(),
     })
 }

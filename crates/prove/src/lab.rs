@@ -53,8 +53,6 @@ pub struct Experiment<'a> {
     pub schedule: &'a Schedule,
     /// The others wait until the held call is done: to see what holding alone does.
     pub alone: bool,
-    /// Also ask a server that is started afterwards.
-    pub fresh: bool,
     /// What a call takes when it is alone, as far as is known.
     pub expected: Duration,
 }
@@ -67,6 +65,8 @@ pub struct Lab {
     pub patience: Duration,
     /// Files that are only ever written.
     pub logs: BTreeSet<String>,
+    /// Also ask a server that is started afterwards: it has nothing but the files.
+    pub fresh: bool,
     runs: AtomicUsize,
 }
 
@@ -77,6 +77,7 @@ impl Lab {
             budget,
             patience,
             logs: BTreeSet::new(),
+            fresh: false,
             runs: AtomicUsize::new(0),
         }
     }
@@ -124,9 +125,13 @@ impl Lab {
             }
         }
         let mut fresh = Vec::new();
-        if experiment.fresh && !observers.is_empty() {
-            let mut server = self.pool.maker().join(&cell)?;
-            fresh = self.ask(&mut server, &observers)?;
+        if self.fresh && !observers.is_empty() {
+            fresh = match self.pool.maker().join(&cell) {
+                Ok(mut server) => self.ask(&mut server, &observers)?,
+                Err(StartError::Stopped(stop)) => return Err(stop.into()),
+                // What is left keeps servers from starting: that is an outcome.
+                Err(_) => vec![Reply::Error("a server that is started now fails".into())],
+            };
         }
         let files = cell.close();
         let observed_by = |replies: Vec<Reply>| -> Vec<Reply> {

@@ -13,6 +13,7 @@ pub mod client;
 pub mod gates;
 pub mod interrupt;
 pub mod lab;
+pub mod likely;
 pub mod names;
 pub mod oracles;
 pub mod outcome;

@@ -25,6 +25,9 @@ pub struct Recipe {
     /// What it keeps its state in, besides files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Needs>,
+    /// A server that is started afterwards is asked as well.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fresh: bool,
     pub scenario: Scenario,
     pub assignment: Assignment,
     pub schedule: Schedule,
@@ -37,6 +40,7 @@ pub struct Recipe {
 pub struct Subject {
     pub target: Target,
     pub state: Option<Needs>,
+    pub fresh: bool,
 }
 
 /// A place where the outcome differs from the nearest serial one.
@@ -127,6 +131,7 @@ impl Proof {
                 schema: REPLAY_SCHEMA.to_owned(),
                 target: subject.target.clone(),
                 state: subject.state.clone(),
+                fresh: subject.fresh,
                 scenario: set.scenario.clone(),
                 assignment: set.assignment.clone(),
                 schedule: schedule.clone(),

@@ -15,6 +15,7 @@ use crate::cell::{Cell, Maker, Origin, StartError};
 use crate::client::{ClientError, Tool};
 use crate::gates::Passed;
 use crate::lab::{Lab, RunError};
+use crate::likely::{self, Likely};
 use crate::names;
 use crate::plan::probe::Survey;
 use crate::plan::scan::{self, Finding};
@@ -56,6 +57,8 @@ pub struct Options {
     pub findings: Vec<Finding>,
     /// Only these, if any are named.
     pub strategies: Vec<Strategy>,
+    /// Stop after so many schedules.
+    pub schedules: Option<usize>,
 }
 
 /// A way to make calls meet.
@@ -168,7 +171,7 @@ impl From<RunError> for ProveError {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Stopped(Stop::Interrupted) => Self::Interrupted,
-            RunError::Stopped(Stop::Budget) => Self::NoTime,
+            RunError::Stopped(Stop::Budget | Stop::Enough) => Self::NoTime,
             RunError::Start(error) => Self::Start(error),
             other => Self::Run(other),
         }
@@ -179,7 +182,7 @@ impl From<ClientError> for ProveError {
     fn from(error: ClientError) -> Self {
         match error {
             ClientError::Stopped(Stop::Interrupted) => Self::Interrupted,
-            ClientError::Stopped(Stop::Budget) => Self::NoTime,
+            ClientError::Stopped(Stop::Budget | Stop::Enough) => Self::NoTime,
             other => Self::Start(StartError::Server {
                 because: other.to_string(),
                 stderr: String::new(),
@@ -338,9 +341,21 @@ pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Re
         bench.notes.push(note);
     }
     bench.lab.logs.clone_from(&survey.logs);
+    let event_loop = bench.places.contains(&Place::Await);
+    let mut likely = Likely::of(&cell.supervisor.events_since(cell.start), event_loop);
+    likely.cross_process |= options.store.is_some();
+    // Asked only where it can tell more: each run starts one server more.
+    bench.lab.fresh =
+        likely::keeps_unreadable(&cell, &survey.logs) && bench.lab.pool.maker().join(&cell).is_ok();
     drop(cell);
-    let candidates = plan(options, &survey);
-    if candidates.is_empty() {
+    let mut findings = options.findings.clone();
+    for finding in &mut findings {
+        finding.meet(&survey);
+    }
+    let candidates = plan(options, &survey, &findings);
+    // Findings that no two calls can show have their own words.
+    let told = !findings.is_empty() && survey.mutators().next().is_some();
+    if candidates.is_empty() && !told {
         let failing = survey
             .tools
             .iter()
@@ -369,16 +384,19 @@ pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Re
         first: options.first,
         jitter: uses(Strategy::Jitter),
         bursts: uses(Strategy::Burst),
+        likely,
+        schedules: options.schedules,
     };
     let lab = &bench.lab;
-    let subject = subject(options);
+    let subject = subject(options, lab.fresh);
     let mut search = Search::new(lab, &subject, limits, watch);
+    if options.scenario.is_none() {
+        search.findings = &findings;
+    }
     match search.run(&candidates) {
         Ok(()) => {}
-        Err(RunError::Stopped(Stop::Budget)) => {
-            bench
-                .notes
-                .push("the time budget is used up: not all was tried".to_owned());
+        Err(RunError::Stopped(stop @ (Stop::Budget | Stop::Enough))) => {
+            bench.notes.push(format!("{stop}: not all was tried"));
         }
         Err(error) => return Err(error.into()),
     }
@@ -389,13 +407,19 @@ pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Re
         points,
         ..
     } = search;
-    let outcome = Outcome::of(&proofs, &attempts, schedules);
+    let (outcome, reason) = Outcome::of(&proofs, &attempts);
+    let bound = if options.deep { 2 } else { 1 };
+    let mut summary = outcome.in_words(proofs.len(), schedules, points, bound);
+    if let Some(reason) = &reason {
+        summary += &format!(": {reason}");
+    }
     Ok(Report {
         schema: SCHEMA.to_owned(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         target: options.target.clone(),
         outcome,
-        summary: outcome.in_words(proofs.len(), points, if options.deep { 2 } else { 1 }),
+        summary,
+        reason,
         seconds: budget.elapsed().as_secs_f64(),
         budget_seconds: options.budget.as_secs_f64(),
         runs: lab.runs(),
@@ -403,17 +427,18 @@ pub fn prove(options: &Options, budget: &Budget, watch: &dyn Watch) -> Result<Re
         points,
         notes: bench.notes,
         tools: survey.tools.iter().map(ToolReport::of).collect(),
-        findings: scan::judge(&options.findings, &proofs, &attempts),
+        findings: scan::judge(&findings, &proofs, &attempts),
         proofs,
         attempts,
     })
 }
 
 /// What a proof is about.
-fn subject(options: &Options) -> Subject {
+fn subject(options: &Options, fresh: bool) -> Subject {
     Subject {
         target: options.target.clone(),
         state: options.store.as_ref().map(|spec| spec.needs.clone()),
+        fresh,
     }
 }
 
@@ -436,7 +461,7 @@ fn scopes(options: &Options, notes: &mut Vec<String>) -> Vec<Scope> {
 }
 
 /// What shall meet: what was given, else what follows from the tools.
-fn plan(options: &Options, survey: &Survey) -> Vec<Candidate> {
+fn plan(options: &Options, survey: &Survey, findings: &[Finding]) -> Vec<Candidate> {
     if let Some(scenario) = &options.scenario {
         let mut scenario = scenario.clone();
         if scenario.observers.is_empty() {
@@ -449,18 +474,16 @@ fn plan(options: &Options, survey: &Survey) -> Vec<Candidate> {
             setups,
         }];
     }
-    let wanted: Vec<Vec<String>> = options.findings.iter().map(Finding::tools).collect();
+    let wanted: Vec<Vec<String>> = findings.iter().map(Finding::wanted).collect();
     let mut all = recorded::candidates(&options.traffic, &survey.observers);
     all.extend(candidates::candidates(survey, &wanted));
     if survey.shared {
         all.retain(|candidate| candidate.scenario.calls.iter().all(names::is_own));
     }
-    if !wanted.is_empty() {
+    if !findings.is_empty() {
         all.retain(|candidate| {
             let tools = candidate.tools();
-            wanted
-                .iter()
-                .any(|names| tools.iter().all(|tool| names.contains(tool)))
+            findings.iter().any(|finding| finding.wants(&tools))
         });
     }
     all
@@ -483,8 +506,9 @@ pub fn replay_recipe(
     watch: &dyn Watch,
 ) -> Result<Replayed, ProveError> {
     watch.doing("replaying", 0);
-    let (bench, cell) = Bench::open(options, budget)?;
+    let (mut bench, cell) = Bench::open(options, budget)?;
     drop(cell);
+    bench.lab.fresh = recipe.fresh;
     let (set, passed) = replay::replay(&bench.lab, recipe)?;
     Ok(match passed {
         Passed::Proved {
@@ -492,7 +516,7 @@ pub fn replay_recipe(
             outcome,
             replays,
         } if replays.reproduced > 0 => Replayed::Again(Box::new(Proof::new(
-            &subject(options),
+            &subject(options, recipe.fresh),
             &set,
             &recipe.schedule,
             "as given",

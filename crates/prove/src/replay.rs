@@ -8,7 +8,7 @@ use crate::target::Target;
 
 /// Runs the recipe as a search does when it has found something.
 pub fn replay(lab: &Lab, recipe: &Recipe) -> Result<(SerialSet, Passed), RunError> {
-    let mut set = SerialSet::record(lab, &recipe.scenario, &recipe.assignment, false)?;
+    let mut set = SerialSet::record(lab, &recipe.scenario, &recipe.assignment)?;
     if let Err(unsteady) = set.steady(lab, 1)? {
         return Ok((set, Passed::Inconclusive(unsteady.to_string())));
     }

@@ -6,6 +6,7 @@ pub mod text;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toctou_report::plural;
 
 use crate::plan::Candidate;
 use crate::plan::probe::Known;
@@ -61,24 +62,39 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub fn of(proofs: &[Proof], attempts: &[Attempt], schedules: usize) -> Self {
-        let doubtful = attempts
-            .iter()
-            .any(|attempt| attempt.outcome == AttemptOutcome::Inconclusive);
+    /// With the reason, if it is inconclusive.
+    pub fn of(proofs: &[Proof], attempts: &[Attempt]) -> (Self, Option<String>) {
         if !proofs.is_empty() {
-            Self::Proved
-        } else if doubtful || schedules == 0 {
-            Self::Inconclusive
-        } else {
-            Self::NoViolation
+            return (Self::Proved, None);
         }
+        let first = |outcome: AttemptOutcome| {
+            let mut some = attempts.iter().filter(|attempt| attempt.outcome == outcome);
+            some.next()
+        };
+        let reason_of = |outcome| first(outcome).and_then(|attempt| attempt.reason.clone());
+        let reason = if first(AttemptOutcome::Inconclusive).is_some() {
+            reason_of(AttemptOutcome::Inconclusive)
+        } else if first(AttemptOutcome::NoViolation).is_some() {
+            return (Self::NoViolation, None);
+        } else {
+            reason_of(AttemptOutcome::NotTried).or_else(|| reason_of(AttemptOutcome::NotPossible))
+        };
+        let reason = reason.unwrap_or_else(|| "no calls were tried".to_owned());
+        (Self::Inconclusive, Some(reason))
     }
 
-    pub fn in_words(self, proofs: usize, points: usize, bound: usize) -> String {
+    pub fn in_words(self, proofs: usize, schedules: usize, points: usize, bound: usize) -> String {
         match self {
             Self::Proved if proofs == 1 => "1 race proved".to_owned(),
             Self::Proved => format!("{proofs} races proved"),
-            Self::NoViolation => format!("no violation at {points} pause points, bound {bound}"),
+            Self::NoViolation if points == 0 => {
+                let schedules = plural(schedules, "schedule");
+                format!("no violation in {schedules}; no call was held")
+            }
+            Self::NoViolation => {
+                let points = plural(points, "pause point");
+                format!("no violation at {points}, bound {bound}")
+            }
             Self::Inconclusive => "inconclusive".to_owned(),
         }
     }
@@ -93,7 +109,7 @@ pub enum AttemptOutcome {
     Inconclusive,
     /// The calls do not succeed even one after the other.
     NotPossible,
-    /// Time was up before its turn.
+    /// It ended before this one was through.
     NotTried,
 }
 
@@ -182,6 +198,9 @@ pub struct Report {
     pub outcome: Outcome,
     /// The outcome in words.
     pub summary: String,
+    /// Why it is inconclusive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     pub seconds: f64,
     pub budget_seconds: f64,
     /// Runs of the server in all.
@@ -206,5 +225,47 @@ impl Report {
     pub fn json(&self) -> String {
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
         toctou_report::clean::json(&text) + "\n"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(outcome: AttemptOutcome) -> Attempt {
+        Attempt {
+            tools: vec!["t".to_owned()],
+            what: "t twice".to_owned(),
+            scope: "in-process".to_owned(),
+            outcome,
+            reason: Some("why".to_owned()),
+            schedules: 1,
+            points: 0,
+        }
+    }
+
+    #[test]
+    fn nothing_that_was_tried_to_its_end_is_no_answer() {
+        let (outcome, reason) = Outcome::of(&[], &[attempt(AttemptOutcome::NotTried)]);
+        assert_eq!(
+            (outcome, reason.as_deref()),
+            (Outcome::Inconclusive, Some("why"))
+        );
+        assert_eq!(Outcome::of(&[], &[]).0, Outcome::Inconclusive);
+        let some = [
+            attempt(AttemptOutcome::NoViolation),
+            attempt(AttemptOutcome::NotTried),
+        ];
+        assert_eq!(Outcome::of(&[], &some), (Outcome::NoViolation, None));
+        let doubt = [
+            attempt(AttemptOutcome::NoViolation),
+            attempt(AttemptOutcome::Inconclusive),
+        ];
+        assert_eq!(Outcome::of(&[], &doubt).0, Outcome::Inconclusive);
+        assert!(
+            !Outcome::NoViolation
+                .in_words(0, 3, 0, 1)
+                .contains("pause point")
+        );
     }
 }

@@ -9,8 +9,10 @@ use std::collections::BTreeSet;
 use crate::budget::Stop;
 use crate::gates::{self, Passed};
 use crate::lab::{Lab, RunError};
+use crate::likely::Likely;
 use crate::oracles::serial::{MOST_CALLS, SerialSet, Verdict};
 use crate::plan::Candidate;
+use crate::plan::scan::{self, Finding};
 use crate::proof::{Proof, Subject};
 use crate::report::{Attempt, AttemptOutcome};
 use crate::scenario::{Assignment, Place, Scenario, Schedule};
@@ -50,6 +52,10 @@ pub struct Limits {
     pub first: bool,
     pub jitter: bool,
     pub bursts: bool,
+    /// What comes first.
+    pub likely: Likely,
+    /// Stop after so many schedules.
+    pub schedules: Option<usize>,
 }
 
 /// Called after each run and each step, to show how far it is.
@@ -63,6 +69,8 @@ pub struct Search<'a> {
     pub subject: &'a Subject,
     pub limits: Limits,
     pub watch: &'a dyn Watch,
+    /// What `scan` found: each is looked for until it is shown.
+    pub findings: &'a [Finding],
     pub proofs: Vec<Proof>,
     pub attempts: Vec<Attempt>,
     /// Schedules that were run, without serial ones and replays.
@@ -85,6 +93,8 @@ struct Work<'c> {
 /// Points of one call beyond this are not tried.
 const MOST_POINTS: u32 = 40;
 const JITTERS: u64 = 6;
+/// Of the same tools: further ones would hardly be about something else.
+const MOST_PROOFS: usize = 2;
 /// So many candidates are tried by every means before the next.
 const FEW: usize = 4;
 
@@ -95,6 +105,7 @@ impl<'a> Search<'a> {
             subject,
             limits,
             watch,
+            findings: &[],
             proofs: Vec::new(),
             attempts: Vec::new(),
             schedules: 0,
@@ -118,7 +129,11 @@ impl<'a> Search<'a> {
             }
         }
         let result = self.rounds(&mut works);
-        for work in works {
+        for mut work in works {
+            if work.set.is_some() && work.attempt.outcome == AttemptOutcome::NotTried {
+                work.attempt.reason =
+                    Some("it ended before all that was planned was tried".to_owned());
+            }
             if work.set.is_some() || work.attempt.outcome != AttemptOutcome::NotTried {
                 self.attempts.push(work.attempt);
             }
@@ -127,17 +142,13 @@ impl<'a> Search<'a> {
     }
 
     fn rounds(&mut self, works: &mut [Work<'_>]) -> Result<(), RunError> {
-        let mut rounds: Vec<Round> = Vec::new();
-        if self.limits.bursts {
-            rounds.push(Round::Burst(Scope::InProcess));
-        }
-        for place in &self.limits.places {
-            rounds.push(Round::Hold(*place, Scope::InProcess));
-            rounds.push(Round::Hold(*place, Scope::CrossProcess));
-        }
-        if self.limits.bursts {
-            rounds.push(Round::Burst(Scope::CrossProcess));
-        }
+        let (likely, unlikely): (Vec<Scope>, Vec<Scope>) = self
+            .limits
+            .scopes
+            .iter()
+            .partition(|scope| self.limits.likely.has(**scope));
+        let mut rounds = self.rounds_of(&likely);
+        rounds.extend(self.rounds_of(&unlikely));
         // The likeliest few by every means, then the next.
         let few = FEW * self.limits.scopes.len().max(1);
         for some in works.chunks_mut(few) {
@@ -153,6 +164,24 @@ impl<'a> Search<'a> {
         self.chunk(works, &rest)
     }
 
+    /// Every means, for calls that meet in these ways.
+    fn rounds_of(&self, scopes: &[Scope]) -> Vec<Round> {
+        let burst = |scope: Scope| {
+            let some = self.limits.bursts && scopes.contains(&scope);
+            some.then_some(Round::Burst(scope))
+        };
+        let holds = self.limits.places.iter().flat_map(|place| {
+            let both = [Scope::InProcess, Scope::CrossProcess].into_iter();
+            both.filter(|scope| scopes.contains(scope))
+                .map(|scope| Round::Hold(*place, scope))
+        });
+        burst(Scope::InProcess)
+            .into_iter()
+            .chain(holds)
+            .chain(burst(Scope::CrossProcess))
+            .collect()
+    }
+
     fn chunk(&mut self, works: &mut [Work<'_>], rounds: &[Round]) -> Result<(), RunError> {
         for round in rounds {
             for work in works.iter_mut() {
@@ -162,9 +191,15 @@ impl<'a> Search<'a> {
                 if work.done || self.is_covered(work) || !round.concerns(work.scope) {
                     continue;
                 }
-                self.lab.budget.check()?;
+                self.check()?;
                 self.watch.doing(&work.candidate.shown(), self.schedules);
                 self.attempt(work, round)?;
+            }
+        }
+        // All that was to be tried was tried.
+        for work in works.iter_mut().filter(|work| work.set.is_some()) {
+            if work.attempt.outcome == AttemptOutcome::NotTried {
+                work.attempt.outcome = AttemptOutcome::NoViolation;
             }
         }
         Ok(())
@@ -174,6 +209,9 @@ impl<'a> Search<'a> {
     fn is_covered(&self, work: &Work<'_>) -> bool {
         let tools = work.candidate.tools();
         let scope = work.scope.as_str();
+        if !self.findings.is_empty() {
+            return self.says_nothing_new(&tools, scope);
+        }
         if self.covered.contains(&(tools.clone(), scope)) {
             return true;
         }
@@ -184,12 +222,25 @@ impl<'a> Search<'a> {
                 .all(|tool| self.covered.contains(&(vec![tool.clone()], scope)))
     }
 
+    /// Whether all findings that these tools can show are shown, or they were given up on.
+    fn says_nothing_new(&self, tools: &[String], scope: &str) -> bool {
+        let before = self.proofs.iter();
+        let before = before.filter(|proof| proof.tools == tools && proof.scope == scope);
+        let shown = scan::shown(self.findings, &self.proofs);
+        let mut asking = self
+            .findings
+            .iter()
+            .zip(&shown)
+            .filter(|(finding, _)| finding.asks_for(tools, scope));
+        before.count() >= MOST_PROOFS || asking.all(|(_, proof)| proof.is_some())
+    }
+
     fn attempt(&mut self, work: &mut Work<'_>, round: &Round) -> Result<(), RunError> {
         if work.set.is_none() && !self.prepare(work)? {
             return Ok(());
         }
         for schedule in self.schedules_of(work, round) {
-            self.lab.budget.check()?;
+            self.check()?;
             let Some(set) = work.set.as_mut() else {
                 return Ok(());
             };
@@ -208,6 +259,7 @@ impl<'a> Search<'a> {
             let Verdict::Violation(_) = set.explain(self.lab, &outcome)? else {
                 continue;
             };
+            let before = (work.attempt.outcome, work.attempt.reason.take());
             work.attempt.outcome = AttemptOutcome::Inconclusive;
             work.attempt.reason = Some(
                 "a violation was seen, and time was up before it could be confirmed".to_owned(),
@@ -251,10 +303,7 @@ impl<'a> Search<'a> {
                     self.proofs.push(proof);
                     return Ok(());
                 }
-                Passed::FalseAlarm => {
-                    work.attempt.outcome = AttemptOutcome::NotTried;
-                    work.attempt.reason = None;
-                }
+                Passed::FalseAlarm => (work.attempt.outcome, work.attempt.reason) = before,
                 Passed::Flaky(replays) => {
                     work.attempt.outcome = AttemptOutcome::Inconclusive;
                     work.attempt.reason = Some(format!(
@@ -272,10 +321,16 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        if work.attempt.outcome == AttemptOutcome::NotTried {
-            work.attempt.outcome = AttemptOutcome::NoViolation;
-        }
         Ok(())
+    }
+
+    /// Whether there is time, and something left of what was asked for.
+    fn check(&self) -> Result<(), Stop> {
+        self.lab.budget.check()?;
+        match self.limits.schedules {
+            Some(most) if self.schedules >= most => Err(Stop::Enough),
+            _ => Ok(()),
+        }
     }
 
     /// The same with less, if that is proved just as well. Time may be up: then it stays as it is.
@@ -347,7 +402,7 @@ impl<'a> Search<'a> {
                 setup: setup.clone(),
                 ..work.candidate.scenario.clone()
             };
-            match SerialSet::record(self.lab, &scenario, &assignment, false) {
+            match SerialSet::record(self.lab, &scenario, &assignment) {
                 Ok(set) if set.works() => {
                     work.set = Some(set);
                     return Ok(true);

@@ -73,7 +73,7 @@ fn shows(
     schedule: &Schedule,
 ) -> Result<Option<SerialSet>, RunError> {
     let assignment = Assignment(set.assignment.0[..scenario.calls.len()].to_vec());
-    let smaller = match SerialSet::record(lab, &scenario, &assignment, set.fresh()) {
+    let smaller = match SerialSet::record(lab, &scenario, &assignment) {
         Ok(mut smaller) => {
             smaller.masks = set.masks.clone();
             smaller

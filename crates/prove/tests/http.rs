@@ -45,6 +45,7 @@ fn options(target: Target, seconds: u64) -> Options {
         traffic: Vec::new(),
         findings: Vec::new(),
         strategies: Vec::new(),
+        schedules: None,
     }
 }
 

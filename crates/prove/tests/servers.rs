@@ -49,6 +49,7 @@ fn options(kind: &str, seconds: u64) -> Options {
         traffic: Vec::new(),
         findings: Vec::new(),
         strategies: Vec::new(),
+        schedules: None,
     }
 }
 
@@ -95,6 +96,22 @@ fn a_lock_and_a_transaction_are_never_proved() {
         assert_ne!(report.outcome, Outcome::Proved, "{kind}: {}", report.json());
         assert!(report.points > 0, "{kind}: nothing was held");
     }
+}
+
+#[test]
+fn what_only_a_server_can_read_is_asked_of_one_that_is_started_afterwards() {
+    let report = run("packed", 90).expect("a report");
+    assert_eq!(report.outcome, Outcome::Proved, "{}", report.summary);
+    let proof = &report.proofs[0];
+    assert!(proof.recipe.fresh);
+    assert!(
+        proof
+            .differences
+            .iter()
+            .all(|change| change.place.starts_with("fresh")),
+        "the servers that made the calls say what they always say: {:?}",
+        proof.differences
+    );
 }
 
 #[test]

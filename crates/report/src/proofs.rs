@@ -9,6 +9,8 @@ use toctou_core::finding::Finding;
 use toctou_core::interleaving::Interleaving;
 use toctou_core::rule::Confidence;
 
+use crate::plural;
+
 const SCHEMA: &str = "toctou.prove/1";
 
 #[derive(Debug, Error)]
@@ -88,18 +90,38 @@ impl Proofs {
         }
     }
 
-    /// What was proved is certain, and says so.
+    /// What was proved is certain, and says so; what was not says how far that went.
     pub fn mark(&self, findings: &mut [Finding]) {
         for finding in findings {
-            if let Some((tried, Some(proof))) = self.of(&finding.fingerprint)
-                && tried.status == "proved"
-            {
-                finding.confidence = Confidence::High;
-                finding.because = format!(
-                    "`toctou prove` made it happen in {} of {} replays: {}",
-                    proof.replays.reproduced, proof.replays.of, proof.recipe.headline
-                );
+            let Some((tried, proof)) = self.of(&finding.fingerprint) else {
+                continue;
+            };
+            let mut told = match (tried.status.as_str(), proof) {
+                ("proved", Some(proof)) => {
+                    finding.confidence = Confidence::High;
+                    finding.because.clear();
+                    format!(
+                        "`toctou prove` made it happen in {} of {} replays: {}",
+                        proof.replays.reproduced, proof.replays.of, proof.recipe.headline
+                    )
+                }
+                ("not-reproduced", _) => format!(
+                    "`toctou prove` did not reproduce it in {}",
+                    plural(
+                        usize::try_from(tried.schedules).unwrap_or(usize::MAX),
+                        "schedule"
+                    )
+                ),
+                ("inconclusive", _) => "`toctou prove` is inconclusive".to_owned(),
+                _ => continue,
+            };
+            if let Some(reason) = &tried.reason {
+                told += &format!(" ({reason})");
             }
+            if !finding.because.is_empty() {
+                finding.because += "; ";
+            }
+            finding.because += &told;
         }
     }
 

@@ -8,6 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, ResolveFlags, renameat_with};
+use rustix::io::Errno;
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use toctou_sync::files::{self, Root};
 use toctou_sync::{Error, Host, HostOptions, Wait};
 
@@ -176,9 +179,9 @@ async fn a_dropped_update_is_finished_under_the_lock() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "next");
 }
 
-/// Somebody swaps a directory for a link to a secret place, again and again. Checking first would be a matter of luck.
-#[test]
-fn swapped_links_lead_nowhere() {
+/// Somebody puts a link to a secret place where a directory was, again and again. Checking first would be a matter of
+/// luck. `link`: what is swapped for the trap is a link itself, to a directory inside.
+fn swap(link: bool) {
     let folder = tempfile::tempdir().unwrap();
     let inside = folder.path().join("inside");
     let outside = folder.path().join("outside");
@@ -188,21 +191,23 @@ fn swapped_links_lead_nowhere() {
     std::fs::write(inside.join("real/file"), "public").unwrap();
     std::fs::write(outside.join("file"), "secret").unwrap();
     symlink("../outside", inside.join("trap")).unwrap();
-    symlink("real", inside.join("swapped")).unwrap();
+    if link {
+        symlink("real", inside.join("swapped")).unwrap();
+    } else {
+        std::fs::rename(inside.join("real"), inside.join("swapped")).unwrap();
+    }
     let root = Root::open(&inside).unwrap();
     let stop = AtomicBool::new(false);
     let public = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::SeqCst) {
-                for target in ["real", "../outside"] {
-                    let fresh = inside.join("fresh");
-                    symlink(target, &fresh).unwrap();
-                    std::fs::rename(&fresh, inside.join("swapped")).unwrap();
-                }
+                let (one, other) = (inside.join("swapped"), inside.join("trap"));
+                renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
             }
         });
-        let mut public = 0;
-        for round in 0..2000 {
+        let (mut public, mut round) = (0, 0);
+        // On a busy machine the other thread may not have run yet.
+        while round < 2000 || (public == 0 && round < 1_000_000) {
             if let Ok(contents) = root.read("swapped/file", 1000) {
                 assert_eq!(contents, b"public", "the secret got out");
                 public += 1;
@@ -210,6 +215,7 @@ fn swapped_links_lead_nowhere() {
             if round % 20 == 0 {
                 let _ = root.replace("swapped/written", b"x");
             }
+            round += 1;
         }
         stop.store(true, Ordering::SeqCst);
         public
@@ -219,7 +225,13 @@ fn swapped_links_lead_nowhere() {
 }
 
 #[test]
-fn confined_operations() {
+fn swapped_links_lead_nowhere() {
+    swap(true);
+    swap(false);
+}
+
+/// Everything that a root can do, and what it must not.
+fn confined() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("sub")).unwrap();
     let root = Root::open(folder.path()).unwrap();
@@ -240,10 +252,10 @@ fn confined_operations() {
         assert!(root.remove(out).is_err(), "{out}");
     }
     rustix::fs::mknodat(
-        rustix::fs::CWD,
+        CWD,
         folder.path().join("pipe"),
         rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR,
+        Mode::RUSR,
         0,
     )
     .unwrap();
@@ -252,4 +264,55 @@ fn confined_operations() {
         kind(&root.read("pipe", 10).unwrap_err()),
         ErrorKind::InvalidInput
     );
+}
+
+#[test]
+fn confined_operations() {
+    confined();
+}
+
+/// Runs in a thread for which `openat2` does not exist (an old kernel) or is forbidden (a container).
+fn without_openat2(answer: Errno, run: impl FnOnce() + Send) {
+    let filter = SeccompFilter::new(
+        [(libc::SYS_openat2, vec![])].into(),
+        SeccompAction::Allow,
+        SeccompAction::Errno(answer.raw_os_error() as u32),
+        std::env::consts::ARCH.try_into().unwrap(),
+    );
+    let filter: BpfProgram = filter.unwrap().try_into().unwrap();
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(move || {
+            seccompiler::apply_filter(&filter).unwrap();
+            let (flags, inside) = (OFlags::RDONLY, ResolveFlags::BENEATH);
+            let asked = rustix::fs::openat2(CWD, ".", flags, Mode::empty(), inside);
+            assert_eq!(asked.unwrap_err(), answer, "there is no filter");
+            run();
+        });
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn where_the_kernel_does_not_confine() {
+    for answer in [Errno::PERM, Errno::NOSYS] {
+        without_openat2(answer, || {
+            confined();
+            swap(false);
+        });
+        // Links that stay inside are refused as well: nobody can tell them from others in one step.
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("file"), "x").unwrap();
+        symlink("file", folder.path().join("link")).unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        assert_eq!(root.read("link", 10).unwrap(), b"x");
+        without_openat2(answer, || {
+            assert_eq!(root.read("file", 10).unwrap(), b"x");
+            match root.read("link", 10).unwrap_err() {
+                Error::File { source, .. } => {
+                    assert_eq!(source.raw_os_error(), Some(libc::ELOOP));
+                }
+                other => panic!("{other:?}"),
+            }
+        });
+    }
 }

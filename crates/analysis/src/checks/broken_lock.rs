@@ -134,8 +134,8 @@ fn unasked(defs: &Defs<'_>, cfg: &Cfg) -> Vec<(Place, Span)> {
 struct HandMade<'d, 'a> {
     defs: &'d Defs<'a>,
     cfg: Option<&'d Cfg>,
-    /// Waits for a promise that stands in a shared place.
-    waits: Vec<(Place, Pos, Span)>,
+    /// Waits for a promise that stands in a shared place, where it waits and where it looked.
+    waits: Vec<(Place, Pos, Span, Option<Pos>)>,
     /// What follows a promise that stands in a shared place: `prev.then(…)`, by its result.
     chains: Vec<(Place, Var, Span)>,
     stores: Vec<(Place, Var, Pos, Span)>,
@@ -171,7 +171,7 @@ impl<'d, 'a> HandMade<'d, 'a> {
                             _ => *src,
                         };
                         if let Some(place) = defs.loaded(of) {
-                            out.waits.push((place, at, inst.span));
+                            out.waits.push((place, at, inst.span, out.made_at(of)));
                         }
                     }
                     Op::Call {
@@ -202,6 +202,19 @@ impl<'d, 'a> HandMade<'d, 'a> {
         out
     }
 
+    /// Where a register is given its value, past copies.
+    fn made_at(&self, var: Var) -> Option<Pos> {
+        let op = self.defs.def(var)?;
+        let blocks = self.defs.function.blocks.iter().enumerate();
+        blocks
+            .flat_map(|(b, block)| block.insts.iter().enumerate().map(move |(i, x)| (b, i, x)))
+            .find(|(_, _, inst)| std::ptr::eq(&inst.op, op))
+            .map(|(b, i, _)| Pos {
+                block: b as u32,
+                inst: i as u32,
+            })
+    }
+
     /// A variable of this very function is another one in every call.
     fn outlives(&self, place: Place) -> bool {
         match place.base {
@@ -217,7 +230,7 @@ impl<'d, 'a> HandMade<'d, 'a> {
         };
         let function = self.defs.function;
         let mut out = Vec::new();
-        for (place, wait, first) in &self.waits {
+        for (place, wait, first, _) in &self.waits {
             if flow::after(cfg, wait.block, |_| true).contains(&wait.block) {
                 continue;
             }
@@ -284,9 +297,11 @@ impl<'d, 'a> HandMade<'d, 'a> {
             if place.entry.is_none() || self.defs.is_nothing(*value) {
                 continue;
             }
-            // map.set(k, next); await prev
-            let waited = self.waits.iter().find(|(p, wait, _)| {
-                p == place && flow::between(function, cfg, *store, *wait, |_| false).is_some()
+            // map.set(k, next); await prev. Who looks only now finds what he has put there himself.
+            let leads_to =
+                |at: &Pos| flow::between(function, cfg, *store, *at, |_| false).is_some();
+            let waited = self.waits.iter().find(|(p, wait, _, looked)| {
+                p == place && leads_to(wait) && !looked.as_ref().is_some_and(leads_to)
             });
             // map.set(k, prev.then(job))
             let made = self.made_of(*value);

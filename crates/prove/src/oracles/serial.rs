@@ -31,7 +31,6 @@ pub struct SerialSet {
     lists: Lists,
     /// Serial runs of fewer calls, made when a call fails.
     without: Vec<(Vec<usize>, Vec<SerialRun>)>,
-    fresh: bool,
 }
 
 /// What the oracle says.
@@ -50,7 +49,6 @@ impl SerialSet {
         lab: &Lab,
         scenario: &Scenario,
         assignment: &Assignment,
-        fresh: bool,
     ) -> Result<Self, RunError> {
         let count = scenario.calls.len();
         let (orders, lists) = if count <= MOST_CALLS {
@@ -70,7 +68,6 @@ impl SerialSet {
             masks: Masks::new(),
             lists,
             without: Vec::new(),
-            fresh,
         };
         for order in orders {
             let outcome = set.again(lab, &order)?;
@@ -104,11 +101,6 @@ impl SerialSet {
         (0..self.scenario.calls.len()).all(succeeds)
     }
 
-    /// Whether a server that is started afterwards is asked too.
-    pub fn fresh(&self) -> bool {
-        self.fresh
-    }
-
     fn again(&self, lab: &Lab, order: &[usize]) -> Result<Outcome, RunError> {
         lab.run(&Experiment {
             scenario: &self.scenario,
@@ -117,7 +109,6 @@ impl SerialSet {
                 order: order.to_vec(),
             },
             alone: false,
-            fresh: self.fresh,
             expected: Duration::ZERO,
         })
     }
@@ -318,7 +309,6 @@ impl SerialSet {
                         order: order.clone(),
                     },
                     alone: false,
-                    fresh: self.fresh,
                     expected: Duration::ZERO,
                 })?;
                 runs.push(SerialRun { order, outcome });

@@ -7,6 +7,7 @@ import random
 import sqlite3
 import sys
 import time
+import zlib
 
 KIND = sys.argv[1]
 TEXT = {"type": "string"}
@@ -57,7 +58,35 @@ def add_random(title):
         add_plain(title)
 
 
+OWN = []
+
+
+def add_packed(title):
+    """In a file that only this server can read. What it has added itself it remembers."""
+    try:
+        with open("notes.bin", "rb") as file:
+            notes = json.loads(zlib.decompress(file.read()))
+    except FileNotFoundError:
+        notes = []
+    with open("notes.bin.new", "wb") as file:
+        file.write(zlib.compress(json.dumps([*notes, title]).encode()))
+    os.replace("notes.bin.new", "notes.bin")
+    OWN.append(title)
+
+
+def packed():
+    if OWN:
+        return OWN
+    try:
+        with open("notes.bin", "rb") as file:
+            return json.loads(zlib.decompress(file.read()))
+    except FileNotFoundError:
+        return []
+
+
 def titles():
+    if KIND == "packed":
+        return packed()
     if KIND == "sqlite":
         return [title for (title,) in database().execute("SELECT title FROM notes ORDER BY rowid")]
     return load()
@@ -72,7 +101,7 @@ def call(name, arguments):
         raise RuntimeError("API_KEY is not set")
     if name == "list_notes":
         return json.dumps(titles())
-    {"locked": add_locked, "sqlite": add_sqlite, "random": add_random}.get(KIND, add_plain)(arguments["title"])
+    {"locked": add_locked, "sqlite": add_sqlite, "random": add_random, "packed": add_packed}.get(KIND, add_plain)(arguments["title"])
     return "added " + arguments["title"]
 
 

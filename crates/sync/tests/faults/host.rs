@@ -49,6 +49,33 @@ async fn what_a_killed_process_held_is_free_within_a_second() {
     ));
 }
 
+/// Its callers may never come again: what it held must not stay in the database for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_killed_process_leaves_in_the_database_is_swept() {
+    let (folder, url) = place();
+    let mut holder = Process::start("holder", &url);
+    holder.hear();
+    let database = rusqlite::Connection::open(folder.path().join("state.db")).unwrap();
+    let count = |what: &str| -> u32 {
+        let query = format!("SELECT count(*) FROM {what}");
+        database.query_row(&query, [], |row| row.get(0)).unwrap()
+    };
+    // Somebody else's start takes nothing from one that lives.
+    let first = toctou_sync::connect(&url).await.unwrap();
+    first.check().await.unwrap();
+    assert_eq!((count("permits"), count("records WHERE state = 0")), (1, 1));
+    drop(holder);
+    let second = toctou_sync::connect(&url).await.unwrap();
+    second.check().await.unwrap();
+    assert_eq!((count("permits"), count("records WHERE state = 0")), (0, 0));
+    // That it is not known whether it ran is kept, for as long as it was to be.
+    let day = 25 * 3600;
+    let ends = format!("records WHERE state = 1 AND until / 1000000 < unixepoch() + {day}");
+    assert_eq!(count(&ends), 1);
+    let again = second.begin(Call::new("order", b"")).await.unwrap();
+    assert!(matches!(again, Begin::Unknown), "{again:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_waiter_is_in_nobodys_way() {
     let (_folder, url) = place();

@@ -152,6 +152,10 @@ pub(crate) struct ProveArgs {
     #[arg(long, help_heading = "Search")]
     pub(crate) first: bool,
 
+    /// Stop after so many schedules, whatever the machine makes of the time
+    #[arg(long, value_name = "COUNT", help_heading = "Search")]
+    pub(crate) schedules: Option<usize>,
+
     /// Write the report in this format, to standard output or to a file (can be repeated)
     ///
     /// Formats: text (the default), json, sarif, markdown. A file is written

@@ -81,6 +81,7 @@ pub(crate) fn run(args: &ProveArgs) -> Result<u8, Error> {
         },
         deep: args.deep,
         first: args.first,
+        schedules: args.schedules,
         patience: args.timeout,
         examples: match &args.plan.examples {
             Some(path) => plan(path, |text| {

@@ -1,3 +1,5 @@
+import sqlite3
+
 import aiosqlite
 from mcp.server.fastmcp import FastMCP
 
@@ -7,6 +9,7 @@ mcp = FastMCP("bank")
 @mcp.tool()
 async def withdraw(account: str, amount: int) -> str:
     async with aiosqlite.connect("bank.db") as db:
+        db.row_factory = aiosqlite.Row
         cursor = await db.execute("SELECT balance FROM accounts WHERE id = ?", (account,))
         row = await cursor.fetchone()
         if row["balance"] < amount:
@@ -19,6 +22,7 @@ async def withdraw(account: str, amount: int) -> str:
 @mcp.tool()
 async def add_tag(account: str, tag: str) -> str:
     async with aiosqlite.connect("bank.db") as db:
+        db.row_factory = aiosqlite.Row
         cursor = await db.execute("SELECT tags FROM accounts WHERE id = ?", (account,))
         row = await cursor.fetchone()
         tags = row["tags"] + "," + tag
@@ -27,5 +31,12 @@ async def add_tag(account: str, tag: str) -> str:
     return tags
 
 
+def prepare() -> None:
+    with sqlite3.connect("bank.db") as db:
+        db.execute("CREATE TABLE IF NOT EXISTS accounts (id TEXT PRIMARY KEY, balance INTEGER, tags TEXT)")
+        db.execute("INSERT OR IGNORE INTO accounts VALUES ('alice', 100, 'new'), ('bob', 100, 'new')")
+
+
 if __name__ == "__main__":
+    prepare()
     mcp.run()

@@ -11,8 +11,11 @@ jobs = asyncio.Lock()
 
 
 async def read(path: str) -> dict:
-    async with aiofiles.open(path) as file:
-        return json.loads(await file.read())
+    try:
+        async with aiofiles.open(path) as file:
+            return json.loads(await file.read())
+    except FileNotFoundError:
+        return {}
 
 
 async def write(path: str, data: dict) -> None:

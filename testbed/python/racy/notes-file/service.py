@@ -10,8 +10,11 @@ EXPORTS = Path("exports")
 
 
 async def load() -> list[dict]:
-    async with aiofiles.open(FILE) as file:
-        return json.loads(await file.read())
+    try:
+        async with aiofiles.open(FILE) as file:
+            return json.loads(await file.read())
+    except FileNotFoundError:
+        return []
 
 
 async def save(notes: list[dict]) -> None:
@@ -34,6 +37,7 @@ async def remove(text: str) -> int:
 
 
 def export(name: str, text: str) -> str:
+    EXPORTS.mkdir(exist_ok=True)
     path = EXPORTS / name
     if path.exists():
         return "there is one already"

@@ -1,3 +1,5 @@
+import sqlite3
+
 import aiosqlite
 from mcp.server.fastmcp import FastMCP
 
@@ -23,5 +25,12 @@ async def add_tag(account: str, tag: str) -> str:
     return "added"
 
 
+def prepare() -> None:
+    with sqlite3.connect("bank.db") as db:
+        db.execute("CREATE TABLE IF NOT EXISTS accounts (id TEXT PRIMARY KEY, balance INTEGER, tags TEXT)")
+        db.execute("INSERT OR IGNORE INTO accounts VALUES ('alice', 100, 'new'), ('bob', 100, 'new')")
+
+
 if __name__ == "__main__":
+    prepare()
     mcp.run()

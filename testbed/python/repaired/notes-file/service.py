@@ -12,8 +12,11 @@ lock = AsyncFileLock("notes.json.lock")
 
 
 async def load() -> list[dict]:
-    async with aiofiles.open(FILE) as file:
-        return json.loads(await file.read())
+    try:
+        async with aiofiles.open(FILE) as file:
+            return json.loads(await file.read())
+    except FileNotFoundError:
+        return []
 
 
 async def save(notes: list[dict]) -> None:
@@ -38,6 +41,7 @@ async def remove(text: str) -> int:
 
 
 def export(name: str, text: str) -> str:
+    EXPORTS.mkdir(exist_ok=True)
     try:
         with open(EXPORTS / name, "x") as file:
             file.write(text)

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use rusqlite::{CachedStatement, Params, Result};
+
 use super::range::{self, Kind};
 
 pub struct Owners {
@@ -29,5 +31,17 @@ impl Owners {
 
     pub fn is_alive(&self, owner: i64) -> io::Result<bool> {
         Ok(owner == self.me || range::is_locked(&self.file, owner.unsigned_abs(), 1)?)
+    }
+
+    /// Those of a query's owners who are gone. Whoever cannot be found out about counts as alive.
+    pub fn dead(&self, mut query: CachedStatement<'_>, of: impl Params) -> Result<Vec<i64>> {
+        let mut dead = Vec::new();
+        for owner in query.query_map(of, |row| row.get(0))? {
+            let owner = owner?;
+            if !self.is_alive(owner).unwrap_or(true) {
+                dead.push(owner);
+            }
+        }
+        Ok(dead)
     }
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::{OptionalExtension, Transaction, params};
 
+use super::owners::Owners;
 use super::store::Store;
 use crate::backends::remote::{Id, RemoteBegin};
 use crate::idempotency::{Finish, Outcome};
@@ -62,6 +63,23 @@ fn abandon(transaction: &Transaction<'_>, key: &Id, ticket: i64) -> rusqlite::Re
         .prepare_cached("UPDATE records SET state = ?3, until = ?4 + keep WHERE key = ?1 AND ticket = ?2 AND state = ?5")?
         .execute(params![key, ticket, UNKNOWN, wall_clock(), RUNNING])
         .map(|_| ())
+}
+
+/// What nobody asks about again would otherwise stay for ever.
+pub fn abandon_those_of_the_dead(
+    transaction: &Transaction<'_>,
+    owners: &Owners,
+) -> rusqlite::Result<()> {
+    let running =
+        transaction.prepare_cached("SELECT DISTINCT owner FROM records WHERE state = 0")?;
+    for owner in owners.dead(running, [])? {
+        transaction
+            .prepare_cached(
+                "UPDATE records SET state = ?2, until = ?3 + keep WHERE owner = ?1 AND state = 0",
+            )?
+            .execute(params![owner, UNKNOWN, wall_clock()])?;
+    }
+    Ok(())
 }
 
 fn end(

@@ -17,8 +17,10 @@ use crate::{BoxFuture, Result};
 
 /// How long a write of another process is waited for.
 const BUSY: Duration = Duration::from_secs(5);
-/// After so many jobs that add rows, rows whose time is over are deleted.
+/// After so many jobs that add rows, rows that nobody needs are deleted.
 const SWEEP_EACH: u32 = 1024;
+/// More than can come between two times, and few enough that nobody waits long for it.
+const SWEEP_AT_MOST: u32 = 8 * SWEEP_EACH;
 
 type Job = Box<dyn FnOnce(&mut Database) + Send>;
 
@@ -48,6 +50,7 @@ CREATE TABLE IF NOT EXISTS cells (key BLOB PRIMARY KEY, value BLOB, version INTE
 CREATE TABLE IF NOT EXISTS records (key BLOB PRIMARY KEY, arguments BLOB NOT NULL, state INTEGER NOT NULL,
   owner INTEGER NOT NULL, ticket INTEGER NOT NULL, keep INTEGER NOT NULL, until INTEGER NOT NULL, result BLOB) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS records_over ON records (until);
+CREATE INDEX IF NOT EXISTS records_running ON records (owner) WHERE state = 0;
 ";
 
 impl Store {
@@ -65,6 +68,8 @@ impl Store {
         std::thread::Builder::new()
             .name("toctou-store".into())
             .spawn(move || {
+                database.forget_earlier_starts();
+                database.sweep();
                 for job in queue {
                     job(&mut database);
                 }
@@ -143,12 +148,29 @@ impl Database {
             return;
         }
         self.until_sweep = SWEEP_EACH;
-        // If it does not work now, it does the next time.
-        let _ = self.write(|transaction, _, boot| {
+        self.sweep();
+    }
+
+    /// Deletes rows whose time is over, and ends what processes held that are gone. If it does not work now, it does the
+    /// next time.
+    fn sweep(&mut self) {
+        let _ = self.write(|transaction, owners, _| {
             let (uptime, wall) = (super::values::uptime(), super::records::wall_clock());
-            transaction.execute("DELETE FROM rates WHERE full_at <= ?1", [uptime])?;
-            transaction.execute("DELETE FROM rates WHERE boot <> ?1", [boot])?;
-            transaction.execute("DELETE FROM records WHERE until <= ?1", [wall])
+            for (table, time, now) in [("rates", "full_at", uptime), ("records", "until", wall)] {
+                let over = format!("SELECT key FROM {table} WHERE {time} <= ?1 LIMIT ?2");
+                transaction
+                    .prepare_cached(&format!("DELETE FROM {table} WHERE key IN ({over})"))?
+                    .execute((now, SWEEP_AT_MOST))?;
+            }
+            super::values::end_permits_of_the_dead(transaction, owners)?;
+            super::records::abandon_those_of_the_dead(transaction, owners)
+        });
+    }
+
+    /// Rates count the time since the machine was started.
+    fn forget_earlier_starts(&mut self) {
+        let _ = self.write(|transaction, _, boot| {
+            transaction.execute("DELETE FROM rates WHERE boot <> ?1", [boot])
         });
     }
 }

@@ -2,6 +2,7 @@
 
 use rusqlite::{OptionalExtension, Transaction, params};
 
+use super::owners::Owners;
 use super::store::Store;
 use crate::backends::remote::Id;
 use crate::lock::Release;
@@ -53,25 +54,30 @@ fn running(transaction: &Transaction<'_>, caller: &Id) -> rusqlite::Result<u32> 
         .query_row([caller], |row| row.get(0))
 }
 
+fn end_permits(transaction: &Transaction<'_>, dead: &[i64]) -> rusqlite::Result<()> {
+    for owner in dead {
+        transaction.execute("DELETE FROM permits WHERE owner = ?1", [owner])?;
+    }
+    Ok(())
+}
+
+pub fn end_permits_of_the_dead(
+    transaction: &Transaction<'_>,
+    owners: &Owners,
+) -> rusqlite::Result<()> {
+    let all = transaction.prepare_cached("SELECT DISTINCT owner FROM permits")?;
+    end_permits(transaction, &owners.dead(all, [])?)
+}
+
 impl Store {
     pub async fn permit(&self, caller: Id, limit: u32) -> Result<Option<PermitRow>> {
         let store = self.clone();
         self.run(move |database| {
             let id = database.write(|transaction, owners, _| {
                 if running(transaction, &caller)? >= limit {
-                    let mut dead = Vec::new();
-                    let mut owned = transaction
+                    let owned = transaction
                         .prepare_cached("SELECT DISTINCT owner FROM permits WHERE caller = ?1")?;
-                    for owner in owned.query_map([caller], |row| row.get::<_, i64>(0))? {
-                        let owner = owner?;
-                        // What cannot be found out counts as alive.
-                        if !owners.is_alive(owner).unwrap_or(true) {
-                            dead.push(owner);
-                        }
-                    }
-                    for owner in dead {
-                        transaction.execute("DELETE FROM permits WHERE owner = ?1", [owner])?;
-                    }
+                    end_permits(transaction, &owners.dead(owned, [caller])?)?;
                     if running(transaction, &caller)? >= limit {
                         return Ok(None);
                     }

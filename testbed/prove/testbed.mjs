@@ -1,0 +1,112 @@
+// The testbed's servers, from scan.json alone: every racy one is proved, no repaired one is.
+// Usage: node testbed.mjs TOCTOU [--budget TIME] [--schedules COUNT] [--every] [LANGUAGE/SERVER…]
+// --every looks for every finding instead of one for each server.
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const TESTBED = dirname(HERE);
+const AT_ONCE = 2;
+
+const [given, ...rest] = process.argv.slice(2);
+if (!given) throw new Error('usage: node testbed.mjs TOCTOU [--budget TIME] [--schedules COUNT] [--every] [LANGUAGE/SERVER…]');
+const toctou = resolve(given);
+const option = (name, otherwise) => {
+  const at = rest.indexOf(name);
+  return at < 0 ? otherwise : rest.splice(at, 2)[1];
+};
+const budget = option('--budget', '60s');
+const schedules = option('--schedules', '12');
+const every = rest.includes('--every') && rest.splice(rest.indexOf('--every'), 1).length > 0;
+const work = mkdtempSync(join(tmpdir(), 'toctou-testbed-'));
+process.on('exit', () => rmSync(work, { recursive: true, force: true }));
+
+/** How each language's servers are made ready, and started. */
+const LANGUAGES = {
+  typescript: {
+    // Each start compiles otherwise, and starts are what takes the time.
+    build(servers) {
+      const folder = join(TESTBED, 'typescript');
+      const sources = servers.map((server) => `${server}/server.ts`);
+      const options = ['--bundle', '--platform=node', '--format=esm', '--packages=external', '--outdir=build', '--outbase=.', '--log-level=error'];
+      const run = spawnSync(join(folder, 'node_modules/.bin/esbuild'), [...sources, ...options], { cwd: folder, encoding: 'utf8' });
+      if (run.status !== 0) throw new Error(`esbuild: ${run.stderr ?? run.error}`);
+    },
+    command: (server) => ['--env', 'TESTBED_DATA={workspace}', '--', 'node', join(TESTBED, 'typescript/build', server, 'server.js')],
+  },
+  python: {
+    build() {},
+    command: (server) => ['--', join(HERE, 'venv/bin/python'), join(TESTBED, 'python', server, 'server.py')],
+    // They need a Redis and a PostgreSQL.
+    without: ['rate-limiter', 'session-memory'],
+  },
+};
+
+function run(...arguments_) {
+  return new Promise((done, failed) => {
+    const child = spawn(toctou, arguments_, { stdio: ['ignore', 'ignore', 'pipe'] });
+    let said = '';
+    child.stderr.on('data', (data) => (said += data));
+    child.on('error', failed);
+    child.on('close', (status) => done({ status, said }));
+  });
+}
+
+/** One server: what was expected of it, and what came out. */
+async function prove({ language, name, kind }) {
+  const id = join(work, `${language}-${name}-${kind}`);
+  const scan = `${id}-scan.json`;
+  const { said } = await run('scan', '--quiet', '--no-config', '--exit-zero', '--output', `json=${scan}`, join(TESTBED, language, 'racy', name));
+  const racy = kind === 'racy';
+  const limits = racy ? (every ? [] : ['--first']) : ['--schedules', schedules];
+  const { status, said: more } = await run('prove', '--quiet', '--budget', budget, ...limits, '--from', scan,
+    '--output', `json=${id}.json`, ...LANGUAGES[language].command(`${kind}/${name}`));
+  try {
+    const report = JSON.parse(readFileSync(`${id}.json`, 'utf8'));
+    // A twin of which nothing could be tried shows nothing.
+    const expected = racy ? report.outcome === 'proved' && status === 1 : report.outcome === 'no-violation' && status === 0;
+    return { report, expected };
+  } catch {
+    return { report: { outcome: 'error', summary: (said + more).trim().split('\n').slice(0, 4).join(' '), proofs: [], findings: [] }, expected: false };
+  }
+}
+
+const jobs = [];
+for (const [language, { build, without = [] }] of Object.entries(LANGUAGES)) {
+  const expected = JSON.parse(readFileSync(join(TESTBED, language, 'expected.json'), 'utf8'));
+  const wanted = (name) => !without.includes(name) && (rest.length === 0 || rest.includes(`${language}/${name}`));
+  const names = Object.keys(expected.racy).filter(wanted);
+  if (names.length > 0) build(names.flatMap((name) => [`racy/${name}`, `repaired/${name}`]));
+  for (const name of names) for (const kind of ['racy', 'repaired']) jobs.push({ language, name, kind });
+}
+
+let failed = 0;
+const row = (cells) => console.log(`| ${cells.join(' | ')} |`);
+row(['server', 'outcome', 'how', 'findings', 'schedules', 'pause points', 'seconds']);
+row(Array(7).fill('---'));
+async function worker() {
+  for (let job = jobs.shift(); job; job = jobs.shift()) {
+    const { report, expected } = await prove(job);
+    if (!expected) failed += 1;
+    const count = (status) => report.findings.filter((finding) => finding.status === status).length;
+    const how = report.proofs.map((proof) => `${proof.tools.join(', ')}: ${proof.held ? `\`${proof.held}\`` : proof.strategy}`);
+    row([
+      `${job.language}/${job.kind}/${job.name}`,
+      expected ? report.outcome : `${report.outcome} (**not as expected**: ${report.summary})`,
+      how.join('; '),
+      `${count('proved')} proved, ${count('not-reproduced')} not reproduced, ${count('inconclusive')} inconclusive`,
+      report.schedules ?? '',
+      report.points ?? '',
+      report.seconds?.toFixed(0) ?? '',
+    ]);
+    if (!expected) {
+      for (const finding of report.findings) console.error(`  ${finding.rule} (${finding.tools}): ${finding.status} ${finding.reason ?? ''}`);
+      for (const attempt of report.attempts ?? []) console.error(`  ${attempt.what}, ${attempt.scope}: ${attempt.outcome} ${attempt.reason ?? ''}`);
+    }
+  }
+}
+await Promise.all(Array.from({ length: AT_ONCE }, worker));
+process.exitCode = failed ? 1 : 0;
