@@ -24,7 +24,7 @@ impl Watch for Nobody {
 }
 
 fn script() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/http.py")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/over_http.py")
 }
 
 fn options(target: Target, seconds: u64) -> Options {
