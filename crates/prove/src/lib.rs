@@ -10,6 +10,7 @@ pub mod call;
 pub mod canon;
 pub mod cell;
 pub mod client;
+mod error;
 pub mod gates;
 pub mod interrupt;
 pub mod lab;
@@ -32,4 +33,5 @@ pub mod store;
 pub mod target;
 mod timeline;
 
-pub use prove::{Options, ProveError, Replayed, Strategy, prove, replay_recipe};
+pub use error::ProveError;
+pub use prove::{Options, Replayed, Strategy, prove, replay_recipe};

@@ -115,8 +115,14 @@ impl Names {
                 .collect(),
             Value::Object(map) => map
                 .iter()
-                .map(|(key, value)| (key.clone(), self.about(value)))
-                .filter(|(_, value)| value.to_string().contains(&self.word))
+                .filter_map(|(key, value)| {
+                    if key.contains(&self.word) {
+                        return Some((key.clone(), value.clone()));
+                    }
+                    let value = self.about(value);
+                    let is_ours = value.to_string().contains(&self.word);
+                    is_ours.then(|| (key.clone(), value))
+                })
                 .collect(),
             _ => Value::Null,
         }
@@ -166,6 +172,10 @@ mod tests {
             seen,
             Reply::Result(json!({"notes": [{"title": "alpha{run}", "body": "lorem"}]}))
         );
+        // Things by name.
+        let list = json!({title: "lorem", "of somebody else": "x"});
+        let seen = names.observed(&Call::new("list", json!({})), Reply::Result(list));
+        assert_eq!(seen, Reply::Result(json!({"alpha{run}": "lorem"})));
         // Who asks for a thing by name is told about it alone.
         let one = Reply::Result(json!(format!("{title}: lorem\nversion 1")));
         let seen = names.observed(&Call::new("get", json!({"title": "alpha{run}"})), one);

@@ -24,7 +24,7 @@ impl Watch for Nobody {
 }
 
 fn script() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/http.py")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/over_http.py")
 }
 
 fn options(target: Target, seconds: u64) -> Options {
@@ -130,11 +130,7 @@ impl Running {
         let child = Program::new("python3")
             .arg("-S")
             .arg(script())
-            .args([
-                &port.to_string(),
-                &folder.path().to_string_lossy().into_owned(),
-                kind,
-            ])
+            .args([&port.to_string(), &folder.path().to_string_lossy(), kind])
             .stdin(Stdio::null())
             .spawn()
             .expect("a server");

@@ -4,18 +4,16 @@
 //! connection of its own. These are opened first, all but the last byte of each
 //! request is sent, and then the last bytes go out together.
 
-use std::convert::Infallible;
+mod post;
+
 use std::io;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
-use hyper::body::{Body, Frame, Incoming as Received, SizeHint};
+use hyper::body::Incoming as Received;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
@@ -26,8 +24,9 @@ use toctou_guard::wire::Events;
 use toctou_hold::Network;
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
+use self::post::{Gate, Post};
 use super::{Incoming, Transport};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -67,10 +66,10 @@ impl Transport for Http {
     /// A server that goes on without us need not keep our session.
     fn leave(&mut self) {
         if matches!(self.remote.road, Road::World) && self.remote.known().session.is_some() {
-            let _ = self.handle.block_on(tokio::time::timeout(
-                Duration::from_secs(2),
-                self.remote.delete(),
-            ));
+            // Time runs only within the runtime.
+            let goodbye =
+                async { tokio::time::timeout(Duration::from_secs(2), self.remote.delete()).await };
+            let _ = self.handle.block_on(goodbye);
         }
     }
 }
@@ -371,103 +370,4 @@ where
         let _ = connection.await;
     });
     Ok(sender)
-}
-
-/// Where requests wait for each other.
-struct Gate {
-    here: watch::Sender<usize>,
-    open: watch::Sender<bool>,
-    count: AtomicUsize,
-}
-
-impl Gate {
-    fn closed() -> Arc<Self> {
-        Arc::new(Self {
-            here: watch::channel(0).0,
-            open: watch::channel(false).0,
-            count: AtomicUsize::new(0),
-        })
-    }
-
-    fn open() -> Arc<Self> {
-        let gate = Self::closed();
-        gate.release();
-        gate
-    }
-
-    fn arrive(&self) {
-        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        self.here.send_replace(count);
-    }
-
-    async fn all_here(&self, count: usize) {
-        let _ = self.here.subscribe().wait_for(|here| *here >= count).await;
-    }
-
-    fn release(&self) {
-        self.open.send_replace(true);
-    }
-}
-
-/// The body of a request, its last byte held back until the gate opens.
-struct Post {
-    first: Option<Bytes>,
-    last: Option<Bytes>,
-    length: u64,
-    gate: Arc<Gate>,
-    wait: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-}
-
-impl Post {
-    fn new(text: Vec<u8>, gate: Arc<Gate>) -> Self {
-        let length = text.len() as u64;
-        let mut first = Bytes::from(text);
-        let last = first.split_off(first.len().saturating_sub(1));
-        Self {
-            first: Some(first).filter(|bytes| !bytes.is_empty()),
-            last: Some(last).filter(|bytes| !bytes.is_empty()),
-            length,
-            gate,
-            wait: None,
-        }
-    }
-}
-
-impl Body for Post {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if let Some(first) = self.first.take() {
-            return Poll::Ready(Some(Ok(Frame::data(first))));
-        }
-        if self.last.is_none() {
-            return Poll::Ready(None);
-        }
-        if self.wait.is_none() {
-            // Asked for more, so the rest is on its way.
-            self.gate.arrive();
-            let mut open = self.gate.open.subscribe();
-            self.wait = Some(Box::pin(async move {
-                let _ = open.wait_for(|open| *open).await;
-            }));
-        }
-        if let Some(wait) = self.wait.as_mut()
-            && wait.as_mut().poll(context).is_pending()
-        {
-            return Poll::Pending;
-        }
-        Poll::Ready(self.last.take().map(|last| Ok(Frame::data(last))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.first.is_none() && self.last.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.length)
-    }
 }

@@ -96,6 +96,17 @@ impl Harvest {
         self.answers.push((call.tool.clone(), found));
     }
 
+    /// Whether an answer has something by one of these names.
+    pub fn tells(reply: &Reply, names: &[String]) -> bool {
+        let Reply::Result(value) = reply else {
+            return false;
+        };
+        let mut found = Vec::new();
+        walk_answer("", &parsed(value), &mut String::new(), 0, &mut found, 0);
+        let names: Vec<String> = names.iter().map(|name| normal(name)).collect();
+        found.iter().any(|found| names.contains(&found.name))
+    }
+
     /// Another set-up call will be answered as the one at `step` was.
     pub fn answer_like(&mut self, step: usize) {
         let Some((tool, found)) = self.answers.get(step).cloned() else {

@@ -111,13 +111,10 @@ pub fn survey(
         let known = probe.tried(*verb, tool)?;
         probe.keep(known);
     }
-    // Those that failed, with what is there by now.
-    for index in 0..probe.survey.tools.len() {
-        let known = &probe.survey.tools[index];
-        if !known.works {
-            let (verb, tool) = (known.verb, known.tool.clone());
-            probe.survey.tools[index] = probe.tried(verb, &tool)?;
-        }
+    // Those that failed, with what is there by now; and with what only readers tell.
+    probe.try_again()?;
+    if probe.ask_readers() {
+        probe.try_again()?;
     }
     for (verb, tool) in &order {
         if matches!(verb, Verb::Delete | Verb::Close) {
@@ -227,6 +224,39 @@ impl Probe<'_> {
     fn files(&self) -> Files {
         crate::schedules::settle(&self.cell.supervisor);
         self.cell.files()
+    }
+
+    fn try_again(&mut self) -> Result<(), RunError> {
+        for index in 0..self.survey.tools.len() {
+            let known = &self.survey.tools[index];
+            if !known.works {
+                let (verb, tool) = (known.verb, known.tool.clone());
+                self.survey.tools[index] = self.tried(verb, &tool)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Readers that tell what a failing tool wants to be told, a hash or a version, become part of the set-up.
+    fn ask_readers(&mut self) -> bool {
+        let failing = self.survey.tools.iter().filter(|known| !known.works);
+        let wanted: Vec<String> = failing
+            .flat_map(|known| synth::references(&known.tool.schema))
+            .collect();
+        let telling: Vec<(Call, Reply)> = self
+            .survey
+            .tools
+            .iter()
+            .filter(|known| known.works && known.verb == Verb::Read)
+            .map(|known| (self.survey.call(known, 0, 0), known.reply.clone()))
+            .filter(|(_, reply)| Harvest::tells(reply, &wanted))
+            .collect();
+        for (call, reply) in &telling {
+            self.survey.harvest.answer(call, reply);
+            self.replies.push(reply.clone());
+            self.survey.creators.push(call.clone());
+        }
+        !telling.is_empty()
     }
 
     /// What created something is part of the set-up of others.

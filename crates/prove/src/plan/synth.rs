@@ -5,9 +5,14 @@
 //! key or different ones, never by chance. The words are plain letters, so
 //! that nobody takes them for made-up ids.
 
+mod roles;
+mod text;
+
 use serde_json::{Map, Value, json};
 
 use super::harvest::Harvest;
+
+pub use roles::{Role, has_key, has_number, has_payload, references, role};
 
 pub const KEYS: [&str; 8] = [
     "alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel",
@@ -23,20 +28,6 @@ const PAYLOADS: [&str; 8] = [
     "laboris",
     "nisi",
 ];
-
-/// What a property is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Says which thing is meant, and is chosen by the caller.
-    Key,
-    /// Names a thing that the server named: an id from an earlier answer.
-    Reference,
-    Path,
-    /// Where something goes, if another property says where it comes from.
-    Destination,
-    Payload,
-    Other,
-}
 
 /// What to put where.
 #[derive(Clone, Debug)]
@@ -118,24 +109,8 @@ impl Maker<'_> {
         {
             return choices[self.fill.choice % choices.len()].clone();
         }
-        for either in ["anyOf", "oneOf"] {
-            let options = schema.get(either).and_then(Value::as_array);
-            let first = options
-                .into_iter()
-                .flatten()
-                .find(|option| option.get("type").and_then(Value::as_str) != Some("null"));
-            if let Some(first) = first {
-                return self.make(name, first, depth + 1);
-            }
-        }
-        if let Some(parts) = schema.get("allOf").and_then(Value::as_array) {
-            let mut all = Map::new();
-            for part in parts {
-                if let Value::Object(map) = self.make(name, part, depth + 1) {
-                    all.extend(map);
-                }
-            }
-            return Value::Object(all);
+        if let Some(whole) = self.combined(schema) {
+            return self.make(name, &whole, depth + 1);
         }
         match kind(schema) {
             "object" => self.object(schema, depth),
@@ -150,6 +125,38 @@ impl Maker<'_> {
             "null" => Value::Null,
             _ => self.string(name, schema),
         }
+    }
+
+    /// The schema with one of its alternatives and all of its parts in it.
+    fn combined(&self, schema: &Value) -> Option<Value> {
+        let own = schema.as_object()?;
+        let mut whole = own.clone();
+        let mut parts: Vec<&Value> = Vec::new();
+        for either in ["anyOf", "oneOf"] {
+            let Some(Value::Array(options)) = whole.remove(either).map(|_| &own[either]) else {
+                continue;
+            };
+            let options: Vec<&Value> = options
+                .iter()
+                .filter(|option| option.get("type").and_then(Value::as_str) != Some("null"))
+                .collect();
+            let chosen = self.fill.choice % options.len().max(1);
+            parts.extend(options.get(chosen));
+        }
+        if whole.remove("allOf").is_some() {
+            parts.extend(own["allOf"].as_array().into_iter().flatten());
+        }
+        if whole.len() == own.len() {
+            return None;
+        }
+        for part in parts {
+            let target = part
+                .get("$ref")
+                .and_then(Value::as_str)
+                .and_then(|target| self.root.pointer(target.strip_prefix('#')?));
+            merge(&mut whole, target.unwrap_or(part));
+        }
+        Some(Value::Object(whole))
     }
 
     fn object(&self, schema: &Value, depth: usize) -> Value {
@@ -171,6 +178,16 @@ impl Maker<'_> {
                 }
             }
         }
+        // Any names will do: then one.
+        let any = schema
+            .get("additionalProperties")
+            .filter(|any| any.is_object());
+        if properties.is_none_or(Map::is_empty)
+            && depth > 0
+            && let Some(any) = any
+        {
+            out.insert(self.key(), self.make("value", any, depth + 1));
+        }
         Value::Object(out)
     }
 
@@ -181,9 +198,27 @@ impl Maker<'_> {
             .unwrap_or(1)
             .clamp(1, 4);
         let any = json!({"type": "string"});
+        if let Some(each) = schema.get("prefixItems").and_then(Value::as_array) {
+            let items = each.iter().take(16);
+            return items
+                .map(|item| self.make(singular(name), item, depth + 1))
+                .collect();
+        }
         let items = schema.get("items").unwrap_or(&any);
-        let item = self.make(singular(name), items, depth + 1);
-        Value::Array(vec![item; count as usize])
+        // All different, as some want it.
+        (0..count as usize)
+            .map(|index| {
+                let fill = Fill {
+                    key: self.fill.key + index,
+                    ..self.fill.clone()
+                };
+                let maker = Maker {
+                    fill: &fill,
+                    ..*self
+                };
+                maker.make(singular(name), items, depth + 1)
+            })
+            .collect()
     }
 
     fn number(&self, name: &str, schema: &Value) -> Value {
@@ -211,6 +246,14 @@ impl Maker<'_> {
         if let Some(high) = high {
             value = value.min(high);
         }
+        if let Some(below) = schema.get("exclusiveMaximum").and_then(Value::as_f64) {
+            value = value.min(below - 1.0);
+        }
+        if let Some(step) = schema.get("multipleOf").and_then(Value::as_f64)
+            && step > 0.0
+        {
+            value = (value / step).ceil() * step;
+        }
         if kind(schema) == "integer" || value.fract() == 0.0 {
             json!(value as i64)
         } else {
@@ -219,62 +262,50 @@ impl Maker<'_> {
     }
 
     fn string(&self, name: &str, schema: &Value) -> Value {
-        if let Some(format) = schema.get("format").and_then(Value::as_str) {
-            match format {
-                "date-time" => return json!("2031-02-03T04:05:06Z"),
-                "date" => return json!("2031-02-03"),
-                "time" => return json!("04:05:06"),
-                "email" => return json!(format!("{}@example.org", self.key())),
-                "uri" | "url" => return json!(format!("https://example.org/{}", self.key())),
-                "uuid" => {
-                    if let Some(value) =
-                        self.fill
-                            .harvest
-                            .reference(self.tool, name, self.fill.key, true)
-                    {
-                        return value;
-                    }
-                    return json!(format!(
-                        "00000000-0000-4000-8000-00000000000{}",
-                        self.fill.key
-                    ));
-                }
-                _ => {}
-            }
+        let harvest = self.fill.harvest;
+        let reference = || harvest.reference(self.tool, name, self.fill.key, true);
+        let format = schema.get("format").and_then(Value::as_str);
+        let role = role(name, schema);
+        if (role == Role::Reference || format == Some("uuid"))
+            && let Some(value) = reference()
+        {
+            return value;
+        }
+        if let Some(made) =
+            format.and_then(|format| text::of_format(format, &self.key(), self.fill.key))
+        {
+            return json!(made);
+        }
+        if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
+            && let Some(made) = text::of_pattern(pattern, &self.key())
+        {
+            return json!(made);
         }
         let lower = name.to_ascii_lowercase();
-        if ["date", "deadline", "due"]
-            .iter()
-            .any(|word| lower.contains(word))
-        {
-            return json!("2031-02-03");
-        }
-        match role(name, schema) {
-            Role::Reference => {
-                match self
-                    .fill
-                    .harvest
-                    .reference(self.tool, name, self.fill.key, true)
-                {
-                    Some(value) => value,
-                    None => json!(self.key()),
-                }
-            }
-            Role::Key => match self.fill.harvest.key(name) {
-                Some(value) => value,
-                None => json!(self.key()),
+        let dated = ["date", "deadline", "due"];
+        let value = match role {
+            _ if dated.iter().any(|word| lower.contains(word)) => "2031-02-03".to_owned(),
+            Role::Key => match harvest.key(name) {
+                Some(value) => return value,
+                None => self.key(),
             },
-            Role::Path => json!(self.path(name, self.fill.key)),
+            Role::Reference => self.key(),
+            Role::Path => return json!(self.path(name, self.fill.key)),
             Role::Destination => {
                 let free = || NOT_THERE + self.fill.key;
-                json!(self.path(name, self.fill.other.unwrap_or_else(free)))
+                return json!(self.path(name, self.fill.other.unwrap_or_else(free)));
             }
-            Role::Payload => json!(PAYLOADS[self.fill.payload % PAYLOADS.len()]),
+            Role::Payload => self.payload(),
             Role::Other => match schema.get("default").and_then(Value::as_str) {
-                Some(default) => json!(default),
-                None => json!(PAYLOADS[self.fill.payload % PAYLOADS.len()]),
+                Some(default) => default.to_owned(),
+                None => self.payload(),
             },
-        }
+        };
+        json!(text::of_length(value, schema))
+    }
+
+    fn payload(&self) -> String {
+        PAYLOADS[self.fill.payload % PAYLOADS.len()].to_owned()
     }
 
     fn key(&self) -> String {
@@ -314,147 +345,25 @@ fn kind(schema: &Value) -> &str {
     }
 }
 
-fn singular(name: &str) -> &str {
-    name.strip_suffix('s').unwrap_or(name)
-}
-
-/// The role of a property, from its name.
-pub fn role(name: &str, schema: &Value) -> Role {
-    let lower: String = name
-        .chars()
-        .flat_map(|c| {
-            let cut = c.is_uppercase().then_some('_');
-            cut.into_iter().chain(c.to_lowercase())
-        })
-        .map(|c| if c == '-' { '_' } else { c })
-        .collect();
-    let words: Vec<&str> = lower.split('_').filter(|word| !word.is_empty()).collect();
-    let has = |list: &[&str]| words.iter().any(|word| list.contains(word));
-    let last = words.last().copied().unwrap_or_default();
-    if has(&["destination", "dest", "target", "new_path", "output"]) {
-        let text = schema
-            .get("description")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        if has(&["path", "file", "destination", "dest"])
-            || text.contains("path")
-            || text.contains("file")
-        {
-            return Role::Destination;
+/// What `part` adds: properties and requirements side by side, anything else in place of it.
+fn merge(whole: &mut Map<String, Value>, part: &Value) {
+    for (key, value) in part.as_object().into_iter().flatten() {
+        match (whole.get_mut(key), value) {
+            (Some(Value::Object(own)), Value::Object(more)) if key == "properties" => {
+                own.extend(more.clone());
+            }
+            (Some(Value::Array(own)), Value::Array(more)) if key == "required" => {
+                own.extend(more.iter().cloned());
+            }
+            _ => {
+                whole.insert(key.clone(), value.clone());
+            }
         }
     }
-    if has(&[
-        "path",
-        "filepath",
-        "filename",
-        "file",
-        "dir",
-        "directory",
-        "folder",
-    ]) || (has(&["source"]) && words.len() == 1)
-    {
-        return Role::Path;
-    }
-    if matches!(last, "id" | "ids" | "uuid" | "hash" | "handle" | "ref") {
-        return Role::Reference;
-    }
-    if has(&[
-        "content",
-        "contents",
-        "text",
-        "body",
-        "description",
-        "value",
-        "message",
-        "data",
-        "observation",
-        "observations",
-        "note",
-        "summary",
-        "details",
-        "comment",
-        "thought",
-        "question",
-        "query",
-        "amount",
-        "price",
-        "new",
-    ]) && !has(&["key", "name", "title"])
-    {
-        return Role::Payload;
-    }
-    if has(&[
-        "name",
-        "title",
-        "key",
-        "slug",
-        "tag",
-        "topic",
-        "label",
-        "user",
-        "username",
-        "caller",
-        "session",
-        "account",
-        "code",
-        "sku",
-        "item",
-        "job",
-        "from",
-        "to",
-        "entity",
-        "category",
-        "project",
-        "list",
-        "namespace",
-        "branch",
-        "table",
-        "subject",
-        "owner",
-        "agent",
-        "channel",
-        "queue",
-        "resource",
-    ]) {
-        return Role::Key;
-    }
-    Role::Other
 }
 
-/// Whether any property of `schema` says which thing is meant.
-pub fn has_key(schema: &Value) -> bool {
-    any(schema, 0, &|name, schema| {
-        matches!(role(name, schema), Role::Key | Role::Reference | Role::Path)
-    })
-}
-
-pub fn has_payload(schema: &Value) -> bool {
-    any(schema, 0, &|name, schema| {
-        matches!(role(name, schema), Role::Payload | Role::Other)
-    })
-}
-
-pub fn has_number(schema: &Value) -> bool {
-    any(schema, 0, &|_, schema| {
-        matches!(kind(schema), "integer" | "number")
-    })
-}
-
-fn any(schema: &Value, depth: usize, test: &dyn Fn(&str, &Value) -> bool) -> bool {
-    if depth > DEEPEST {
-        return false;
-    }
-    let properties = schema.get("properties").and_then(Value::as_object);
-    properties.into_iter().flatten().any(|(name, property)| {
-        let leaf = !matches!(kind(property), "object" | "array");
-        let items = property.get("items");
-        (leaf && test(name, property))
-            || any(property, depth + 1, test)
-            || items.is_some_and(|items| {
-                any(items, depth + 1, test)
-                    || (kind(items) != "object" && test(singular(name), items))
-            })
-    })
+fn singular(name: &str) -> &str {
+    name.strip_suffix('s').unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -496,12 +405,60 @@ mod tests {
     }
 
     #[test]
+    fn what_a_schema_asks_for_is_given() {
+        let harvest = Harvest::default();
+        let mut fill = Fill::new(&harvest, "/w");
+        let schema = json!({"type": "object", "required": ["code", "short", "tags", "step", "pair", "labels"], "properties": {
+            "code": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{3}$"},
+            "short": {"type": "string", "minLength": 12, "maxLength": 14},
+            "tags": {"type": "array", "items": {"type": "string"}, "minItems": 2, "uniqueItems": true},
+            "step": {"type": "integer", "multipleOf": 5, "exclusiveMaximum": 20},
+            "pair": {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "boolean"}]},
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+            "mail": {"type": "string", "format": "email"}},
+            "oneOf": [{"required": ["mail"]}, {"required": ["phone"], "properties": {"phone": {"type": "string", "pattern": "\\d{4,6}"}}}]});
+        let made = arguments("t", &schema, &fill);
+        let code = made["code"].as_str().expect("a code");
+        assert!(code.len() == 6 && code.as_bytes()[2] == b'-', "{code}");
+        let short = made["short"].as_str().expect("a text").len();
+        assert!((12..=14).contains(&short));
+        assert_eq!(made["tags"], json!(["alpha", "bravo"]));
+        assert_eq!(made["step"], 5);
+        assert_eq!(made["pair"], json!([1, false]));
+        assert_eq!(made["labels"], json!({"alpha": "lorem"}));
+        assert_eq!(made["mail"], "alpha@example.org");
+        fill.choice = 1;
+        let phone = arguments("t", &schema, &fill)["phone"].clone();
+        assert!(
+            phone
+                .as_str()
+                .is_some_and(|phone| phone.len() >= 4 && phone.parse::<u32>().is_ok()),
+            "{phone}"
+        );
+    }
+
+    #[test]
+    fn what_is_moved_is_there_and_where_it_goes_is_not() {
+        let harvest = Harvest::default();
+        let fill = Fill::new(&harvest, "/w");
+        let text = json!({"type": "string"});
+        let schema = json!({"type": "object", "required": ["source", "destination"],
+            "properties": {"source": text, "destination": text}});
+        let made = arguments("move_file", &schema, &fill);
+        assert_eq!(
+            made,
+            json!({"source": "/w/alpha.txt", "destination": "/w/echo.txt"})
+        );
+    }
+
+    #[test]
     fn roles_by_name() {
         let string = json!({"type": "string"});
         for (name, expected) in [
             ("title", Role::Key),
             ("noteId", Role::Reference),
             ("task_id", Role::Reference),
+            ("file_hash", Role::Reference),
             ("filePath", Role::Path),
             ("source", Role::Path),
             ("destination", Role::Destination),

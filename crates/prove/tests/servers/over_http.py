@@ -1,4 +1,4 @@
-"""A server that is reached by HTTP, in as many ways as there are kinds. Usage: http.py PORT FOLDER KIND"""
+"""A server that is reached by HTTP, in as many ways as there are kinds. Usage: over_http.py PORT FOLDER KIND"""
 
 import json
 import os
