@@ -1,5 +1,6 @@
 // Published servers, proved racy or not: each case of cases.json, and a table of what came out.
-// Usage: node run.mjs TOCTOU [--budget TIME] [--strategy NAME] [SERVER…]
+// Usage: node run.mjs TOCTOU [--budget TIME] [--clean TIME] [--strategy NAME] [SERVER…]
+// A race that is found ends its run; who has none uses all of its time, and may be given less by `--clean`.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -16,6 +17,7 @@ const option = (name, otherwise) => {
   return at < 0 ? otherwise : rest.splice(at, 2)[1];
 };
 const budget = option('--budget', '2m');
+const clean = option('--clean', budget);
 const strategy = option('--strategy', 'hold');
 
 const servers = read('servers.json').mcpServers;
@@ -36,7 +38,8 @@ function target({ server, guard }) {
 
 function prove(testCase) {
   const more = testCase.scenario ? ['--scenario', testCase.scenario] : [];
-  const options = ['--processes', testCase.processes, '--strategy', strategy, '--budget', budget, '--first', ...more];
+  const time = testCase.expect === 'proved' ? budget : clean;
+  const options = ['--processes', testCase.processes, '--strategy', strategy, '--budget', time, '--first', ...more];
   const arguments_ = ['prove', '--quiet', '--output', 'json', ...options, ...target(testCase)];
   const run = spawnSync(toctou, arguments_, { encoding: 'utf8', maxBuffer: 1 << 28 });
   try {

@@ -19,7 +19,7 @@ const option = (name, otherwise) => {
   return at < 0 ? otherwise : rest.splice(at, 2)[1];
 };
 const budget = option('--budget', '60s');
-const schedules = option('--schedules', '12');
+const schedules = option('--schedules', '20');
 const every = rest.includes('--every') && rest.splice(rest.indexOf('--every'), 1).length > 0;
 const work = mkdtempSync(join(tmpdir(), 'toctou-testbed-'));
 process.on('exit', () => rmSync(work, { recursive: true, force: true }));

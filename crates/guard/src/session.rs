@@ -285,18 +285,28 @@ impl Session {
 
     /// Waits until everything is answered; false if that takes too long.
     pub async fn idle(&self, within: Duration) -> bool {
-        let all_answered = async {
+        self.reaches(State::is_idle, within).await
+    }
+
+    /// Waits for the list of tools where there is none yet, or a new one is on its way.
+    pub async fn tools_told(&self, within: Duration) {
+        self.reaches(|state| state.handshake.is_told(), within)
+            .await;
+    }
+
+    async fn reaches(&self, wanted: impl Fn(&State) -> bool, within: Duration) -> bool {
+        let reached = async {
             loop {
                 let changed = self.changed.notified();
                 tokio::pin!(changed);
                 changed.as_mut().enable();
-                if self.state().is_idle() {
+                if wanted(&self.state()) {
                     return;
                 }
                 changed.await;
             }
         };
-        tokio::time::timeout(within, all_answered).await.is_ok()
+        tokio::time::timeout(within, reached).await.is_ok()
     }
 }
 

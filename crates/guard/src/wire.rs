@@ -5,7 +5,6 @@
 //! number and the order of keys. The few changes that are made (another id, a
 //! note in `_meta`) are cut into the bytes.
 
-mod base64;
 mod id;
 mod lines;
 mod message;
@@ -16,7 +15,6 @@ mod splice;
 mod sse;
 mod unique;
 
-use base64::{base64, from_base64};
 pub use id::Id;
 pub use lines::{LineTooLong, Lines};
 pub use message::{Fault, Kind, Limits, Message, Params, Parsed, parse};

@@ -1,5 +1,7 @@
 //! What stands between a suspicion and a proof. Each gate was needed in practice.
 
+use std::time::Duration;
+
 use crate::lab::{Experiment, Lab, RunError};
 use crate::oracles::Violation;
 use crate::oracles::serial::{SerialSet, Verdict};
@@ -112,6 +114,7 @@ pub fn run(
         assignment: &set.assignment,
         schedule,
         alone,
+        pause: Duration::ZERO,
         expected: set.latency(),
     })
 }

@@ -53,6 +53,8 @@ pub struct Experiment<'a> {
     pub schedule: &'a Schedule,
     /// The others wait until the held call is done: to see what holding alone does.
     pub alone: bool,
+    /// Between the calls of a serial run.
+    pub pause: Duration,
     /// What a call takes when it is alone, as far as is known.
     pub expected: Duration,
 }
@@ -106,6 +108,7 @@ impl Lab {
             self.patience,
             experiment.expected,
         );
+        stage.pause = experiment.pause;
         let driven = schedules::drive(&mut stage, experiment.schedule, experiment.alone)?;
         let events = cell.supervisor.events_since(mark);
         let owners = schedules::owners(&driven, &events, experiment.assignment);

@@ -74,7 +74,10 @@ impl Outcome {
         let reason_of = |outcome| first(outcome).and_then(|attempt| attempt.reason.clone());
         let reason = if first(AttemptOutcome::Inconclusive).is_some() {
             reason_of(AttemptOutcome::Inconclusive)
-        } else if first(AttemptOutcome::NoViolation).is_some() {
+        } else if first(AttemptOutcome::NoViolation).is_some()
+            || attempts.iter().any(|attempt| attempt.points > 0)
+        {
+            // At how many points is part of the answer.
             return (Self::NoViolation, None);
         } else {
             reason_of(AttemptOutcome::NotTried).or_else(|| reason_of(AttemptOutcome::NotPossible))

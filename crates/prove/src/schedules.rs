@@ -25,6 +25,8 @@ pub struct Stage<'a> {
     pub patience: Duration,
     /// What a call takes when it is alone.
     pub expected: Duration,
+    /// Between the calls of a serial run.
+    pub pause: Duration,
     tickets: Vec<Option<Ticket>>,
     began: Mark,
 }
@@ -93,6 +95,7 @@ impl<'a> Stage<'a> {
             budget,
             patience,
             expected,
+            pause: Duration::ZERO,
         }
     }
 

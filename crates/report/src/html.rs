@@ -11,6 +11,8 @@ mod data;
 mod excerpt;
 mod story;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest as _, Sha256};
 
 use crate::clean;
@@ -146,23 +148,7 @@ fn plain(view: &View<'_>) -> String {
 }
 
 fn hash(text: &str) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digest = Sha256::digest(text.as_bytes());
-    let mut out = String::with_capacity(44);
-    for chunk in digest.chunks(3) {
-        let word = chunk
-            .iter()
-            .fold(0_u32, |word, byte| word << 8 | u32::from(*byte))
-            << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            out.push(if place <= chunk.len() {
-                char::from(DIGITS[(word >> (18 - 6 * place) & 63) as usize])
-            } else {
-                '='
-            });
-        }
-    }
-    out
+    BASE64_STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
 #[cfg(test)]

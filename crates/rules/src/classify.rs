@@ -75,6 +75,8 @@ pub fn findings(program: &Program, analysis: &Analysis, frontend: &Frontend) -> 
 struct Way {
     persona: Persona,
     scopes: Vec<Scope>,
+    /// What is written is made from what was read.
+    data: bool,
     location: Location,
     read_in: toctou_core::ir::FuncId,
     write: Option<Spot>,
@@ -88,6 +90,7 @@ impl Way {
         Self {
             persona: finding.persona,
             scopes: finding.scopes.clone(),
+            data: case.w.data,
             location: finding.location.clone(),
             read_in: read.last().map_or(case.w.meet, |spot| spot.func),
             write: write.last().copied(),
@@ -105,7 +108,7 @@ impl Way {
         self.write == outer.write
             && self.read_in == outer.read_in
             && self.persona <= outer.persona
-            && outer.scopes.iter().all(|scope| self.scopes.contains(scope))
+            && (self.data || outer.scopes.iter().all(|scope| self.scopes.contains(scope)))
             && outer.below.contains(&self.location)
     }
 }

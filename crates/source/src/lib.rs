@@ -21,10 +21,8 @@ use std::time::{Duration, Instant};
 
 pub use address::is_public;
 pub use error::SourceError;
-pub use scratch::clean_up_on_signals;
+pub use scratch::{Scratch, clean_up_on_signals};
 pub use spec::{GitSpec, Remote, Spec};
-
-use scratch::Scratch;
 
 /// How much and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +106,10 @@ pub struct Fetched {
 ///
 /// When it cannot be had within the limits, or lies about what it is.
 pub fn fetch(spec: &Spec, options: &Options<'_>) -> Result<Fetched, SourceError> {
-    let scratch = Scratch::new()?;
+    let scratch = Scratch::new("toctou-source-").map_err(|error| SourceError::Io {
+        path: std::env::temp_dir(),
+        error,
+    })?;
     let job = Job {
         options,
         scratch: scratch.path(),

@@ -1,11 +1,10 @@
 //! A folder that is gone afterwards, whatever happens short of `kill -9`.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, Once, PoisonError};
 
 use rustix::process::Pid;
-
-use crate::SourceError;
 
 /// What has to be ended and removed when a signal ends this process.
 static ALIVE: Mutex<Alive> = Mutex::new(Alive {
@@ -22,28 +21,43 @@ fn alive() -> std::sync::MutexGuard<'static, Alive> {
     ALIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A folder of this process, which [`clean_up_on_signals`] knows of.
 #[derive(Debug)]
-pub(crate) struct Scratch(Option<tempfile::TempDir>);
+pub struct Scratch(Option<tempfile::TempDir>);
 
 impl Scratch {
-    pub(crate) fn new() -> Result<Self, SourceError> {
+    /// Makes one among the temporary files.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be made there.
+    pub fn new(prefix: &str) -> io::Result<Self> {
         // A signal between the two would leave the folder behind.
         let mut alive = alive();
-        let folder = tempfile::Builder::new()
-            .prefix("toctou-source-")
-            .tempdir()
-            .map_err(|error| SourceError::Io {
-                path: std::env::temp_dir(),
-                error,
-            })?;
+        let folder = tempfile::Builder::new().prefix(prefix).tempdir()?;
         alive.folders.push(folder.path().to_owned());
         Ok(Self(Some(folder)))
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.0
             .as_ref()
             .map_or(Path::new(""), tempfile::TempDir::path)
+    }
+
+    /// Writes a file below the folder, and the folders on the way.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn write(&self, path: &Path, contents: &[u8]) -> io::Result<()> {
+        // A signal in the middle would remove the folder, and this make it again.
+        let _alive = alive();
+        let path = self.path().join(path);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        std::fs::write(&path, contents)
     }
 }
 

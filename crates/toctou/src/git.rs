@@ -8,6 +8,8 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use toctou_source::Scratch;
+
 use crate::errors::Error;
 
 /// Of a listing, and of everything that is written.
@@ -71,8 +73,13 @@ impl Repo {
         Ok(listing.split('\0').filter_map(blob).collect())
     }
 
-    /// Writes the files below `folder`, those that are too large left out.
-    pub(crate) fn write(&self, blobs: &[Blob], max_size: u64, folder: &Path) -> Result<(), Error> {
+    /// Writes the files, those that are too large left out.
+    pub(crate) fn write(
+        &self,
+        blobs: &[Blob],
+        max_size: u64,
+        scratch: &Scratch,
+    ) -> Result<(), Error> {
         let blobs: Vec<&Blob> = blobs.iter().filter(|blob| blob.size <= max_size).collect();
         if blobs.iter().map(|blob| blob.size).sum::<u64>() > MAX_TOTAL {
             return Err(failed("the commit holds too much".to_owned(), None));
@@ -99,7 +106,7 @@ impl Repo {
             });
             let written = blobs
                 .iter()
-                .try_for_each(|blob| one(&mut reader, blob, folder));
+                .try_for_each(|blob| one(&mut reader, blob, scratch));
             // Whoever still writes to it finds the pipe closed.
             drop(reader);
             written
@@ -110,7 +117,7 @@ impl Repo {
 }
 
 /// One answer of `git cat-file --batch`: a line, the content, a line break.
-fn one(reader: &mut impl std::io::BufRead, blob: &Blob, folder: &Path) -> Result<(), Error> {
+fn one(reader: &mut impl std::io::BufRead, blob: &Blob, scratch: &Scratch) -> Result<(), Error> {
     let lost = || {
         failed(
             format!("{} cannot be read from the repository", blob.path.display()),
@@ -129,11 +136,12 @@ fn one(reader: &mut impl std::io::BufRead, blob: &Blob, folder: &Path) -> Result
     let mut content = vec![0; blob.size as usize + 1];
     reader.read_exact(&mut content).map_err(|_| lost())?;
     content.pop();
-    let path = folder.join(&blob.path);
-    let parent = path.parent().unwrap_or(folder);
-    std::fs::create_dir_all(parent)
-        .and_then(|()| std::fs::write(&path, content))
-        .map_err(|error| Error::Write { path, error })
+    scratch
+        .write(&blob.path, &content)
+        .map_err(|error| Error::Write {
+            path: scratch.path().join(&blob.path),
+            error,
+        })
 }
 
 /// A line of `git ls-tree -l -z`: mode, type, id, size, tab, path.

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use toctou_core::finding::{Finding, Note};
 use toctou_rules::baseline::{Baseline, is_eligible};
+use toctou_source::Scratch;
 
 use crate::cli::InputArgs;
 use crate::commands::scan::Input;
@@ -69,13 +70,11 @@ fn past(input: &Input, args: &InputArgs, repo: &Repo, commit: &str) -> Result<Sc
         .iter()
         .map(|path| below(path))
         .collect::<Result<Vec<_>, _>>()?;
-    let scratch = tempfile::Builder::new()
-        .prefix("toctou-since-")
-        .tempdir()
-        .map_err(|error| Error::Write {
-            path: std::env::temp_dir(),
-            error,
-        })?;
+    toctou_source::clean_up_on_signals();
+    let scratch = Scratch::new("toctou-since-").map_err(|error| Error::Write {
+        path: std::env::temp_dir(),
+        error,
+    })?;
     // Canonical, like every root.
     let top = scratch.path().canonicalize().map_err(|error| Error::Read {
         path: scratch.path().to_owned(),
@@ -83,7 +82,7 @@ fn past(input: &Input, args: &InputArgs, repo: &Repo, commit: &str) -> Result<Sc
     })?;
     let mut files = repo.files(commit)?;
     files.retain(|file| is_needed(file, &paths));
-    repo.write(&files, args.max_file_size.saturating_mul(1 << 20), &top)?;
+    repo.write(&files, args.max_file_size.saturating_mul(1 << 20), &scratch)?;
     let paths: Vec<_> = paths
         .iter()
         .map(|path| top.join(path))

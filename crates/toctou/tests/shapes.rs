@@ -1117,3 +1117,139 @@ server.registerTool("note", {}, async ({ text }: { text: string }) => {
 "#,
     );
 }
+
+#[test]
+fn safe_temporary_file_of_this_process() {
+    let source = |name: &str| {
+        format!(
+            r#"
+import {{ McpServer }} from "@modelcontextprotocol/sdk/server/mcp.js";
+import {{ renameSync, writeFileSync }} from "node:fs";
+
+const server = new McpServer({{ name: "board", version: "1.0.0" }});
+server.tool("pin", {{ note: z.string() }}, async ({{ note }}) => {{
+  const draft = {name};
+  writeFileSync(draft, note);
+  renameSync(draft, "/srv/board.txt");
+  return {{ content: [] }};
+}});
+"#
+        )
+    };
+    safe(&[], &source("`/srv/board.txt.${process.pid}.new`"));
+    let rules = scan(&source("`/srv/board.txt.new`"), "regular");
+    assert_eq!(rules, ["shared-temp-path"]);
+}
+
+#[test]
+fn safe_step_that_only_a_failure_would_skip() {
+    safe(
+        &[],
+        r#"
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { chmod, copyFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+
+const server = new McpServer({ name: "pages", version: "1.0.0" });
+server.tool("publish", { text: z.string() }, async ({ text }) => {
+  const draft = `/srv/page.html.${randomUUID()}`;
+  const before = await stat("/srv/page.html").catch(() => undefined);
+  try {
+    await writeFile(draft, text);
+    if (before) await chmod(draft, before.mode);
+    if (before) await copyFile("/srv/page.html", `/srv/page.${randomUUID()}.old`);
+    await rename(draft, "/srv/page.html");
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+  return { content: [] };
+});
+"#,
+    );
+}
+
+#[test]
+fn safe_failure_that_puts_back_what_was_written() {
+    safe(
+        &[],
+        r#"
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { copyFile, stat, writeFile } from "node:fs/promises";
+
+const server = new McpServer({ name: "pages", version: "1.0.0" });
+server.tool("publish", { text: z.string(), kept: z.string() }, async ({ text, kept }) => {
+  try {
+    if (text) await writeFile("/srv/page.html", text);
+    const now = await stat("/srv/page.html");
+    return { content: [{ type: "text", text: String(now.size) }] };
+  } catch {
+    await copyFile(kept, "/srv/page.html");
+  }
+});
+"#,
+    );
+}
+
+#[test]
+fn safe_work_that_calls_of_one_key_share() {
+    safe(
+        &[],
+        r#"
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+
+const asked = new Map();
+async function tokenFor(account) {
+  if (!asked.get(account)) {
+    const answer = fetch(`https://sso.example/${account}`).finally(() => {
+      asked.delete(account);
+    });
+    asked.set(account, answer);
+  }
+  const answer = await asked.get(account);
+  return answer.text();
+}
+
+const server = new McpServer({ name: "mail", version: "1.0.0" });
+server.tool("inbox", { account: z.string() }, async ({ account }) => {
+  return { content: [{ type: "text", text: await tokenFor(account) }] };
+});
+"#,
+    );
+}
+
+#[test]
+fn safe_name_that_a_service_gave() {
+    safe(
+        &[],
+        r#"
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+
+const upstream = { session: undefined };
+const server = new McpServer({ name: "bridge", version: "1.0.0" });
+server.tool("forward", { body: z.string() }, async ({ body }) => {
+  const headers = { "Mcp-Session-Id": upstream.session };
+  const answer = await fetch("https://example.com/mcp", { method: "POST", headers, body });
+  const session = answer.headers.get("Mcp-Session-Id");
+  if (session) upstream.session = session;
+  return { content: [{ type: "text", text: await answer.text() }] };
+});
+"#,
+    );
+}
+
+#[test]
+fn safe_page_with_one_person_before_it() {
+    safe(
+        &[],
+        r#"
+const state = { draft: "" };
+const box = document.querySelector("input");
+box.addEventListener("blur", async () => {
+  const draft = state.draft;
+  await fetch("/save", { method: "POST", body: draft });
+  state.draft = draft + box.value;
+});
+"#,
+    );
+}

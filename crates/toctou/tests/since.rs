@@ -2,7 +2,10 @@
 
 mod common;
 
-use std::process::Command;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use common::{Project, RACY, Run};
 
@@ -278,4 +281,44 @@ fn job_summary_is_added_to() {
         "{}",
         run.stderr
     );
+}
+
+/// Ctrl-C while the past is being written: the folder for it is gone.
+#[test]
+fn an_interrupt_leaves_nothing_behind() {
+    let project = repository(&[("notes.ts", RACY)]);
+    // The real one, but for the content of files, which never comes.
+    let path = std::env::var("PATH").expect("PATH");
+    let slow = format!("case \"$*\" in *cat-file*) sleep 60;; *) PATH='{path}' git \"$@\";; esac");
+    project.write("bin/git", format!("#!/bin/sh\n{slow}\n"));
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(project.at("bin/git"), executable).expect("permissions");
+    let tmp = project.at("tmp");
+    std::fs::create_dir(&tmp).expect("a folder");
+    let left = || std::fs::read_dir(&tmp).expect("a folder").count();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_toctou"))
+        .args(["scan", "--since", "HEAD", "notes.ts"])
+        .current_dir(project.path())
+        .env("PATH", format!("{}:{path}", project.at("bin").display()))
+        .env("TMPDIR", &tmp)
+        .env("HOME", project.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .expect("toctou runs");
+    let start = Instant::now();
+    while left() == 0 {
+        assert!(start.elapsed() < Duration::from_secs(60), "no folder");
+        assert!(child.try_wait().expect("a child").is_none(), "it is over");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // As a terminal does: to all of them.
+    let all = format!("-{}", child.id());
+    let killed = Command::new("kill").args(["-INT", "--", &all]).status();
+    assert!(killed.expect("kill").success());
+    let status = child.wait().expect("an end");
+    assert_eq!(status.signal(), Some(2), "{status:?}");
+    assert_eq!(left(), 0, "the folder is left");
 }

@@ -77,6 +77,11 @@ impl Handshake {
     pub(super) fn wants_tools(&self) -> bool {
         self.meta.is_some() && !self.asked
     }
+
+    /// Whether the server has been asked for its tools, and has answered.
+    pub(super) fn is_told(&self) -> bool {
+        self.asked && !self.asking
+    }
 }
 
 impl Session {
@@ -120,6 +125,7 @@ impl Session {
             state.handshake.asking = next.is_some();
             next
         };
+        self.changed.notify_waiters();
         if let Some(cursor) = next {
             self.ask_tools(Some(&cursor));
         }

@@ -34,7 +34,7 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// Where requests say which revision they speak, since there is no handshake.
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const RESUME_ATTEMPTS: u32 = 5;
-/// A server has so long to take a notification.
+/// A server has so long to take a notification, or to list its tools.
 const TAKEN_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where a server is.
@@ -210,27 +210,34 @@ impl Envelope {
             (Kind::Request, Some(id), Some(raw)) => Some((id, raw.get().to_owned())),
             _ => None,
         };
-        let mirrored = match (&*message.method, &params.name) {
-            ("tools/call", Some(name)) => session.mirrored(name),
-            _ => Arc::default(),
-        };
-        let mirrored = if mirrored.is_empty() {
-            Vec::new()
-        } else {
-            let arguments = params.arguments.map_or("null", wire::Raw::get);
-            let arguments = serde_json::from_str(arguments).unwrap_or_default();
-            mirrored
-                .iter()
-                .filter_map(|one| Some((one.header.clone(), one.value(&arguments)?)))
-                .collect()
-        };
         Some(Self {
-            mirrored,
+            mirrored: Vec::new(),
             id,
             method: message.method.into_owned(),
             name: params.name.or(params.uri).map(std::borrow::Cow::into_owned),
             version,
         })
+    }
+
+    /// Whether arguments have to stand in headers.
+    fn mirrors(&self) -> bool {
+        self.version.is_some() && self.method == "tools/call"
+    }
+
+    /// Finds the arguments that the server wants in headers, by what it said about its tools.
+    fn mirror(&mut self, bytes: &[u8], session: &Session) {
+        let marked = session.mirrored(self.name.as_deref().unwrap_or_default());
+        if marked.is_empty() {
+            return;
+        }
+        if let Ok(Parsed::One(message)) = wire::parse(bytes, session.limits())
+            && let Ok(params) = message.params()
+        {
+            let arguments = params.arguments.map_or("null", wire::Raw::get);
+            let arguments = serde_json::from_str(arguments).unwrap_or_default();
+            let header = |one: &wire::Mirrored| Some((one.header.clone(), one.value(&arguments)?));
+            self.mirrored = marked.iter().filter_map(header).collect();
+        }
     }
 }
 
@@ -331,7 +338,12 @@ impl Remote {
     }
 
     /// One request from its question to its answer.
-    async fn request(&self, message: Bytes, envelope: Envelope) {
+    async fn request(&self, message: Bytes, mut envelope: Envelope) {
+        if envelope.mirrors() {
+            // A call that comes before the list of tools would lack headers, and be refused.
+            self.session.tools_told(TAKEN_WITHIN).await;
+            envelope.mirror(&message, &self.session);
+        }
         let Some((id, raw_id)) = &envelope.id else {
             return;
         };

@@ -4,9 +4,9 @@
 //! then stands in a header `Mcp-Param-NAME` too, for those on the way who do not
 //! read bodies. What they decided by must be what the server gets.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
-
-use super::{base64, from_base64};
 
 /// One such argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ pub fn header_value(text: &str) -> String {
     if plain {
         text.to_owned()
     } else {
-        format!("{}{}{}", WRAPPED.0, base64(text.as_bytes()), WRAPPED.1)
+        format!("{}{}{}", WRAPPED.0, BASE64_STANDARD.encode(text), WRAPPED.1)
     }
 }
 
@@ -113,7 +113,7 @@ pub fn from_header(value: &str) -> Option<String> {
         .strip_prefix(WRAPPED.0)
         .and_then(|rest| rest.strip_suffix(WRAPPED.1))
     {
-        Some(text) => String::from_utf8(from_base64(text)?).ok(),
+        Some(text) => String::from_utf8(BASE64_STANDARD.decode(text).ok()?).ok(),
         None => Some(value.to_owned()),
     }
 }

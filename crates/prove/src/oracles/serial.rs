@@ -12,6 +12,8 @@ use crate::scenario::{Assignment, Scenario, Schedule};
 
 use super::{Class, Evidence, Violation, name};
 
+/// Longer than the second that many servers tell the time by.
+const PAUSE: Duration = Duration::from_millis(1100);
 /// More calls than this have too many orders.
 pub const MOST_CALLS: usize = 4;
 
@@ -70,7 +72,7 @@ impl SerialSet {
             without: Vec::new(),
         };
         for order in orders {
-            let outcome = set.again(lab, &order)?;
+            let outcome = set.again(lab, &order, Duration::ZERO)?;
             set.runs.push(SerialRun { order, outcome });
         }
         Ok(set)
@@ -101,7 +103,7 @@ impl SerialSet {
         (0..self.scenario.calls.len()).all(succeeds)
     }
 
-    fn again(&self, lab: &Lab, order: &[usize]) -> Result<Outcome, RunError> {
+    fn again(&self, lab: &Lab, order: &[usize], pause: Duration) -> Result<Outcome, RunError> {
         lab.run(&Experiment {
             scenario: &self.scenario,
             assignment: &self.assignment,
@@ -109,6 +111,7 @@ impl SerialSet {
                 order: order.to_vec(),
             },
             alone: false,
+            pause,
             expected: Duration::ZERO,
         })
     }
@@ -118,7 +121,7 @@ impl SerialSet {
         for index in 0..self.runs.len() {
             for _ in 0..times {
                 let order = self.runs[index].order.clone();
-                let again = self.again(lab, &order)?;
+                let again = self.again(lab, &order, Duration::ZERO)?;
                 let run = &self.runs[index];
                 let (a, b) = (self.parts(lab, &run.outcome), self.parts(lab, &again));
                 let learned = canon::learn(&[&a[0], &a[1]], &[&b[0], &b[1]], &mut self.masks);
@@ -126,6 +129,9 @@ impl SerialSet {
                     return Ok(Err(unsteady));
                 }
             }
+        }
+        if self.scenario.calls.len() <= MOST_CALLS {
+            return self.at_leisure(lab);
         }
         if self.lists == Lists::Unordered {
             // Only what does not depend on the order may be judged without it.
@@ -137,6 +143,34 @@ impl SerialSet {
             if forms.windows(2).any(|pair| pair[0] != pair[1]) {
                 return Ok(Err(Unsteady {
                     place: "the order of the calls decides what is left".to_owned(),
+                }));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Runs two orders with time between the calls: a serial run may take as long
+    /// as it likes. Where time decides the order of a list, that order says nothing.
+    fn at_leisure(&mut self, lab: &Lab) -> Result<Result<(), Unsteady>, RunError> {
+        for index in 0..self.runs.len().min(2) {
+            let order = self.runs[index].order.clone();
+            let slow = self.again(lab, &order, PAUSE)?;
+            let swift = &self.runs[index].outcome;
+            let (a, b) = (self.parts(lab, swift), self.parts(lab, &slow));
+            let alike = |lists: Lists| {
+                let form =
+                    |parts: &[Value; 2]| canonical(&[&parts[0], &parts[1]], &self.masks, lists);
+                form(&a) == form(&b)
+            };
+            if alike(self.lists) {
+                continue;
+            }
+            // Masks would hide what stands in the list, not only where.
+            if alike(Lists::Unordered) {
+                self.lists = Lists::Unordered;
+            } else if canon::learn(&[&a[0], &a[1]], &[&b[0], &b[1]], &mut self.masks).is_err() {
+                return Ok(Err(Unsteady {
+                    place: "what depends on the time between two calls".to_owned(),
                 }));
             }
         }
@@ -309,6 +343,7 @@ impl SerialSet {
                         order: order.clone(),
                     },
                     alone: false,
+                    pause: Duration::ZERO,
                     expected: Duration::ZERO,
                 })?;
                 runs.push(SerialRun { order, outcome });

@@ -304,7 +304,10 @@ impl Finding {
             "no tool closes what the calls use; the end of the server is not tried".to_owned()
         } else if any(AttemptOutcome::Inconclusive) {
             reason_of(AttemptOutcome::Inconclusive).unwrap_or_default()
-        } else if any(AttemptOutcome::NoViolation) || any(AttemptOutcome::Proved) {
+        } else if any(AttemptOutcome::NoViolation)
+            || any(AttemptOutcome::Proved)
+            || mine.iter().any(|attempt| attempt.points > 0)
+        {
             return ("not-reproduced", None);
         } else {
             reason_of(AttemptOutcome::NotTried)

@@ -1,11 +1,20 @@
 //! One call after the other: what the others are measured by.
 
+use std::time::{Duration, Instant};
+
 use super::{Driven, Stage, Turn};
 use crate::lab::RunError;
 
 pub fn drive(stage: &mut Stage<'_>, order: &[usize]) -> Result<Driven, RunError> {
     let mut turns = Vec::new();
-    for call in order {
+    for (place, call) in order.iter().enumerate() {
+        if place > 0 {
+            let until = Instant::now() + stage.pause;
+            while Instant::now() < until {
+                stage.budget.check()?;
+                stage.listen(Duration::from_millis(20));
+            }
+        }
         stage.send(&[*call])?;
         let patience = stage.patience;
         let answered = stage.wait(&[*call], patience)?;

@@ -58,6 +58,17 @@ def add_random(title):
         add_plain(title)
 
 
+def add_dated(title):
+    """Under a lock. The newest comes first, by the second."""
+    with open("lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        save([*load(), [title, int(time.time())]])
+
+
+def dated():
+    return [title for title, _ in sorted(load(), key=lambda note: -note[1])]
+
+
 OWN = []
 
 
@@ -87,6 +98,8 @@ def packed():
 def titles():
     if KIND == "packed":
         return packed()
+    if KIND == "dated":
+        return dated()
     if KIND == "sqlite":
         return [title for (title,) in database().execute("SELECT title FROM notes ORDER BY rowid")]
     return load()
@@ -101,7 +114,7 @@ def call(name, arguments):
         raise RuntimeError("API_KEY is not set")
     if name == "list_notes":
         return json.dumps(titles())
-    {"locked": add_locked, "sqlite": add_sqlite, "random": add_random, "packed": add_packed}.get(KIND, add_plain)(arguments["title"])
+    {"locked": add_locked, "sqlite": add_sqlite, "random": add_random, "packed": add_packed, "dated": add_dated}.get(KIND, add_plain)(arguments["title"])
     return "added " + arguments["title"]
 
 

@@ -7,6 +7,8 @@ from filelock import AsyncFileLock
 from mcp.server.fastmcp import FastMCP
 
 mcp = FastMCP("settings")
+# The file lock lets in who is in this process already; it keeps the other processes out.
+turn = asyncio.Lock()
 lock = AsyncFileLock("settings.lock")
 jobs = asyncio.Lock()
 
@@ -26,7 +28,7 @@ async def write(path: str, data: dict) -> None:
 
 @mcp.tool()
 async def set_setting(name: str, value: str) -> str:
-    async with lock:
+    async with turn, lock:
         settings = await read("settings.json")
         settings[name] = value
         await write("settings.json", settings)
@@ -35,7 +37,7 @@ async def set_setting(name: str, value: str) -> str:
 
 @mcp.tool()
 async def add_entry(name: str, text: str) -> str:
-    async with lock:
+    async with turn, lock:
         journal = await read("journal.json")
         journal[name] = text
         await write("journal.json", journal)

@@ -1,5 +1,6 @@
 """Notes in one JSON file, behind a lock that other processes respect."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from filelock import AsyncFileLock
 
 FILE = Path("notes.json")
 EXPORTS = Path("exports")
+# The file lock lets in who is in this process already; it keeps the other processes out.
+turn = asyncio.Lock()
 lock = AsyncFileLock("notes.json.lock")
 
 
@@ -25,7 +28,7 @@ async def save(notes: list[dict]) -> None:
 
 
 async def add(text: str) -> int:
-    async with lock:
+    async with turn, lock:
         notes = await load()
         notes.append({"text": text})
         await save(notes)
@@ -33,7 +36,7 @@ async def add(text: str) -> int:
 
 
 async def remove(text: str) -> int:
-    async with lock:
+    async with turn, lock:
         notes = await load()
         kept = [note for note in notes if note["text"] != text]
         await save(kept)
