@@ -18,7 +18,7 @@ const folder = mkdtempSync(join(tmpdir(), 'toctou-remote-'));
 chmodSync(folder, 0o711);
 
 function prove(...options) {
-  const budget = options.includes('--budget') ? [] : ['--budget', '90s'];
+  const budget = options.includes('--budget') ? [] : ['--budget', '2m'];
   const run = spawnSync(toctou, ['prove', '--quiet', '--output', 'json', ...budget, ...options], {
     encoding: 'utf8',
     maxBuffer: 1 << 28,
@@ -79,7 +79,7 @@ const cases = {
       const driver = spawnSync(join(race, 'run.sh'), ['20'], { encoding: 'utf8' });
       check('http, without toctou', driver.status === 1, { outcome: driver.stdout.split('\n').at(-3), stderr: driver.stderr });
     }
-    const repaired = prove('--budget', '18s', ...serves, ...server, '--repaired');
+    const repaired = prove('--budget', '30s', ...serves, ...server, '--repaired');
     check('http, repaired', isNot(repaired), repaired);
     const mute = prove('--http', '/mcp', '--', 'node', 'servers/http.mjs', '{workspace}/notes.json');
     check('http, a server that is not told its port', mute.status === 2 && mute.stderr.includes('{port}'), mute);
@@ -99,7 +99,7 @@ const cases = {
         const refused = prove('--url', url);
         const untouched = Object.keys(JSON.parse(readFileSync(file, 'utf8'))).length === 1;
         check(`url${flag}, without consent`, refused.status === 2 && refused.stderr.includes('--allow-changes') && untouched, refused);
-        const report = prove('--url', url, '--allow-changes', '--budget', flag ? '12s' : '60s', '--first');
+        const report = prove('--url', url, '--allow-changes', '--budget', flag ? '15s' : '60s', '--first');
         const kept = JSON.parse(readFileSync(file, 'utf8')).mine === 'to be kept';
         const said = report.notes.some((note) => note.includes('left alone') && note.includes('clear'));
         const outcome = flag ? isNot(report) : isProved(report, 'burst') || isProved(report, 'jitter');
@@ -134,7 +134,7 @@ const cases = {
     const schema = prove('--processes', 'two', '--strategy', 'await-hold', '--first', '--state', plain, '--state-init', 'servers/accounts.sql', ...server);
     const said = schema.notes.some((note) => note.includes('scratch schema'));
     check('postgres, by schemas', isProved(schema, 'await-hold') && said, schema);
-    const repaired = prove('--budget', '18s', ...state, ...server, '--repaired');
+    const repaired = prove('--budget', '30s', ...state, ...server, '--repaired');
     check('postgres, repaired', isNot(repaired), repaired);
     const wrong = prove('--state', url.replace(/:\d+\//, ':1/'), ...server);
     check('postgres, nobody there', wrong.status === 2 && wrong.stderr.includes('PostgreSQL cannot be used'), wrong);
@@ -155,7 +155,7 @@ const cases = {
       const racy = prove('--processes', processes, '--strategy', 'await-hold', '--first', '--state', url, ...server);
       check(`redis, ${processes}`, isProved(racy, 'await-hold'), racy);
     }
-    const repaired = prove('--budget', '18s', '--state', url, ...server, '--repaired');
+    const repaired = prove('--budget', '30s', '--state', url, ...server, '--repaired');
     check('redis, repaired', isNot(repaired), repaired);
     const keys = await own.info('keyspace');
     const kept = (await own.get('mine')) === 'to be kept' && keys.match(/^db/gm).length === 1;

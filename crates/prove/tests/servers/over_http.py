@@ -42,7 +42,7 @@ def call(name, arguments):
     # The racy one looks, waits a little, and writes what it has seen.
     with lock if kind == "locked" else threading.Lock():
         notes = load()
-        time.sleep(0.02)
+        time.sleep(0.2)
         save(notes + [arguments["title"]])
     return "added " + arguments["title"]
 
