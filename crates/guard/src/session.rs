@@ -290,8 +290,10 @@ impl Session {
 
     /// Waits for the list of tools where there is none yet, or a new one is on its way.
     pub async fn tools_told(&self, within: Duration) {
-        self.reaches(|state| state.handshake.is_told(), within)
-            .await;
+        let told = self.reaches(|state| state.handshake.is_told(), within);
+        if !told.await {
+            self.state().handshake.gave_up = true;
+        }
     }
 
     async fn reaches(&self, wanted: impl Fn(&State) -> bool, within: Duration) -> bool {

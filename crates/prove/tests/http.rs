@@ -1,52 +1,23 @@
 //! Servers that are reached by HTTP: started here, or running already.
 
-use std::collections::BTreeMap;
+mod common;
+
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Program, Stdio};
 use std::time::{Duration, Instant};
 
-use toctou_hold::Isolate;
+use common::{Nobody, options};
 use toctou_prove::budget::Budget;
 use toctou_prove::call::Call;
-use toctou_prove::proof::Proof;
 use toctou_prove::report::{Outcome, Report};
 use toctou_prove::scenario::Scenario;
-use toctou_prove::search::{Scope, Watch};
+use toctou_prove::search::Scope;
 use toctou_prove::target::{Command, Target};
 use toctou_prove::{Options, ProveError, Replayed, Strategy, prove, replay_recipe};
 
-struct Nobody;
-
-impl Watch for Nobody {
-    fn doing(&self, _what: &str, _schedules: usize) {}
-    fn proved(&self, _proof: &Proof) {}
-}
-
 fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/over_http.py")
-}
-
-fn options(target: Target, seconds: u64) -> Options {
-    Options {
-        target,
-        headers: BTreeMap::new(),
-        store: None,
-        budget: Duration::from_secs(seconds),
-        network: false,
-        isolate: Isolate::Auto,
-        writable: Vec::new(),
-        scopes: vec![Scope::InProcess, Scope::CrossProcess],
-        deep: false,
-        first: true,
-        patience: Duration::from_secs(3),
-        examples: Vec::new(),
-        scenario: None,
-        traffic: Vec::new(),
-        findings: Vec::new(),
-        strategies: Vec::new(),
-        schedules: None,
-    }
 }
 
 fn started(kind: &str, seconds: u64) -> Options {

@@ -1,28 +1,20 @@
 //! Small servers, good, bad and hostile: a clear answer within the budget.
 
-use std::collections::BTreeMap;
+mod common;
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use toctou_hold::Isolate;
+use common::Nobody;
 use toctou_prove::budget::Budget;
-use toctou_prove::proof::Proof;
 use toctou_prove::report::{Outcome, Report};
-use toctou_prove::search::{Scope, Watch};
 use toctou_prove::target::{Command, Target};
 use toctou_prove::{Options, ProveError, Replayed, prove, replay_recipe};
 
-struct Nobody;
-
-impl Watch for Nobody {
-    fn doing(&self, _what: &str, _schedules: usize) {}
-    fn proved(&self, _proof: &Proof) {}
-}
-
 fn options(kind: &str, seconds: u64) -> Options {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/server.py");
-    Options {
-        target: Target::Command(
+    common::options(
+        Target::Command(
             Command {
                 argv: vec![
                     "python3".to_owned(),
@@ -34,23 +26,8 @@ fn options(kind: &str, seconds: u64) -> Options {
             }
             .found(),
         ),
-        headers: BTreeMap::new(),
-        store: None,
-        budget: Duration::from_secs(seconds),
-        network: false,
-        isolate: Isolate::Auto,
-        writable: Vec::new(),
-        scopes: vec![Scope::InProcess, Scope::CrossProcess],
-        deep: false,
-        first: true,
-        patience: Duration::from_secs(3),
-        examples: Vec::new(),
-        scenario: None,
-        traffic: Vec::new(),
-        findings: Vec::new(),
-        strategies: Vec::new(),
-        schedules: None,
-    }
+        seconds,
+    )
 }
 
 /// The answer, which must come within the budget and a little.

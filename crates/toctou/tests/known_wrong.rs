@@ -290,3 +290,32 @@ fn fn_closing_while_work_is_registered_under_a_lock() {
     );
     assert_eq!(found, NOTHING);
 }
+
+/// One `AsyncFileLock` for all tasks counts how often it is taken and lets in whoever is in this
+/// process already: only other processes wait. The model calls it a lock of the host, for all.
+#[test]
+fn fn_file_lock_that_all_tasks_of_a_process_share() {
+    let source = r#"
+import json
+import aiofiles
+from filelock import AsyncFileLock
+from mcp.server.fastmcp import FastMCP
+
+mcp = FastMCP("settings")
+lock = AsyncFileLock("settings.lock")
+
+@mcp.tool()
+async def set_setting(name: str, value: str) -> str:
+    async with lock:
+        async with aiofiles.open("settings.json") as file:
+            settings = json.loads(await file.read())
+        settings[name] = value
+        async with aiofiles.open("settings.json", "w") as file:
+            await file.write(json.dumps(settings))
+    return "set"
+"#;
+    let run =
+        Project::new(&[("server.py", source)]).run("scan server.py --no-config --output json");
+    assert_eq!(run.json()["summary"]["entry_points"], 1, "{}", run.stdout);
+    assert_eq!(run.rules(), NOTHING);
+}

@@ -29,6 +29,8 @@ pub(super) struct Handshake {
     pub(super) asking: bool,
     /// The server has agreed to `initialize`.
     pub(super) agreed: bool,
+    /// Somebody has waited for the tools in vain: nobody does so again.
+    pub(super) gave_up: bool,
 }
 
 #[derive(Deserialize)]
@@ -78,9 +80,9 @@ impl Handshake {
         self.meta.is_some() && !self.asked
     }
 
-    /// Whether the server has been asked for its tools, and has answered.
+    /// Whether the server has been asked for its tools, and has answered or will not.
     pub(super) fn is_told(&self) -> bool {
-        self.asked && !self.asking
+        self.gave_up || self.asked && !self.asking
     }
 }
 
