@@ -307,6 +307,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/typescript/node-path.toml"),
     ),
     (
+        "typescript/node-process.toml",
+        include_str!("../../libraries/typescript/node-process.toml"),
+    ),
+    (
         "typescript/node-util.toml",
         include_str!("../../libraries/typescript/node-util.toml"),
     ),
