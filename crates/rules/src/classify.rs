@@ -11,6 +11,7 @@ use toctou_core::source::{FileRole, Span};
 
 use crate::case::{Case, Verdict};
 use crate::edit::Mender;
+use crate::nested::{self, Way};
 use crate::rules::{self, *};
 use crate::story;
 
@@ -60,7 +61,7 @@ pub fn findings(program: &Program, analysis: &Analysis, frontend: &Frontend) -> 
             }
         }
     }
-    drop_outer(&mut out, &ways);
+    nested::drop_outer(&mut out, &ways);
     for defect in &analysis.defects {
         if let Some((meta, verdict)) = rules::of_defect(program, defect) {
             out.push(of_defect(program, defect, meta, verdict, &mender));
@@ -69,64 +70,6 @@ pub fn findings(program: &Program, analysis: &Analysis, frontend: &Frontend) -> 
     let mut out = one_per_place(out);
     crate::copies::fold(&mut out);
     number(out)
-}
-
-/// By which calls a window's two ends are reached.
-struct Way {
-    persona: Persona,
-    scopes: Vec<Scope>,
-    /// What is written is made from what was read.
-    data: bool,
-    location: Location,
-    read_in: toctou_core::ir::FuncId,
-    write: Option<Spot>,
-    /// The calls below the place that is reported.
-    below: Vec<Location>,
-}
-
-impl Way {
-    fn of(case: &Case<'_>, finding: &Finding) -> Self {
-        let (read, write) = (&case.w.read, &case.w.write);
-        Self {
-            persona: finding.persona,
-            scopes: finding.scopes.clone(),
-            data: case.w.data,
-            location: finding.location.clone(),
-            read_in: read.last().map_or(case.w.meet, |spot| spot.func),
-            write: write.last().copied(),
-            below: write
-                .iter()
-                .skip(1)
-                .map(|spot| location(case.program, *spot))
-                .collect(),
-        }
-    }
-
-    /// Who calls twice what reads, changes and writes each time has the inner window
-    /// twice, and no other: the second reads anew.
-    fn is_inside(&self, outer: &Self) -> bool {
-        self.write == outer.write
-            && self.read_in == outer.read_in
-            && self.persona <= outer.persona
-            && (self.data || outer.scopes.iter().all(|scope| self.scopes.contains(scope)))
-            && outer.below.contains(&self.location)
-    }
-}
-
-fn drop_outer(list: &mut Vec<(Finding, String)>, ways: &[Way]) {
-    let mut inside: FxHashMap<(Option<Spot>, toctou_core::ir::FuncId), Vec<&Way>> =
-        FxHashMap::default();
-    for way in ways {
-        let same = inside.entry((way.write, way.read_in)).or_default();
-        same.push(way);
-    }
-    let mut at = ways.iter();
-    list.retain(|_| {
-        at.next().is_none_or(|outer| {
-            let same = &inside[&(outer.write, outer.read_in)];
-            !same.iter().any(|inner| inner.is_inside(outer))
-        })
-    });
 }
 
 /// Several reads that lead to one write are one thing to fix: the finding that

@@ -10,6 +10,7 @@ mod case;
 mod classify;
 mod copies;
 mod edit;
+mod nested;
 pub mod registry;
 mod repeat;
 pub mod rules;

@@ -1253,3 +1253,28 @@ box.addEventListener("blur", async () => {
 "#,
     );
 }
+
+#[test]
+fn dangerous_once_where_the_caller_has_looked_before() {
+    let source = r#"
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { readFile, writeFile } from "node:fs/promises";
+
+async function load() {
+  return JSON.parse(await readFile("/srv/words.json", "utf8"));
+}
+async function count(word: string, seen: string[]): Promise<void> {
+  const words = await load();
+  words[word] = seen.concat(words[word] ?? []);
+  await writeFile("/srv/words.json", JSON.stringify(words));
+}
+
+const server = new McpServer({ name: "words", version: "1.0.0" });
+server.tool("count", { word: z.string() }, async ({ word }) => {
+  const before = await load();
+  await count(word, before.seen);
+  return { content: [] };
+});
+"#;
+    assert_eq!(scan(source, "regular"), ["file-read-modify-write"]);
+}
