@@ -1,0 +1,4 @@
+//! What the front end makes of sources. One program, so that it is linked once.
+
+mod hostile;
+mod lowering;

@@ -1,0 +1,31 @@
+//! The binary as its users run it. One program, so that it is linked once.
+
+mod common;
+mod config;
+mod determinism;
+mod fix;
+mod generated;
+mod guard;
+mod hostile;
+mod known_wrong;
+mod pages;
+mod programs;
+mod scan;
+mod serve;
+mod serve_postgres;
+#[path = "../../../source/tests/common/mod.rs"]
+mod server;
+mod shapes;
+mod shapes_go;
+mod shapes_python;
+mod shapes_python_stores;
+mod shapes_real;
+mod shapes_rust;
+mod shapes_rust_stores;
+mod since;
+mod sources;
+#[path = "../../../sync/tests/support/mod.rs"]
+mod support;
+mod testbed;
+mod usage;
+mod web;
