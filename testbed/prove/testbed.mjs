@@ -1,10 +1,12 @@
 // The testbed's servers, from scan.json alone: every racy one is proved, no repaired one is.
-// Usage: node testbed.mjs TOCTOU [--budget TIME] [--schedules COUNT] [--every] [LANGUAGE/SERVER…]
+// Usage: node testbed.mjs TOCTOU [--budget TIME] [--schedules COUNT] [--language NAME] [--every] [LANGUAGE/SERVER…]
+// --language: typescript and python unless named; rust builds its servers first, which takes minutes.
 // --every looks for every finding instead of one for each server.
+// PostgreSQL and Redis are started by ../../scripts/services where servers need them, and stopped at the end.
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
@@ -12,7 +14,7 @@ const TESTBED = dirname(HERE);
 const AT_ONCE = 2;
 
 const [given, ...rest] = process.argv.slice(2);
-if (!given) throw new Error('usage: node testbed.mjs TOCTOU [--budget TIME] [--schedules COUNT] [--every] [LANGUAGE/SERVER…]');
+if (!given) throw new Error('usage: node testbed.mjs TOCTOU [--budget TIME] [--schedules COUNT] [--language NAME] [--every] [LANGUAGE/SERVER…]');
 const toctou = resolve(given);
 const option = (name, otherwise) => {
   const at = rest.indexOf(name);
@@ -20,9 +22,31 @@ const option = (name, otherwise) => {
 };
 const budget = option('--budget', '5m');
 const schedules = option('--schedules', '12');
+const language = option('--language');
 const every = rest.includes('--every') && rest.splice(rest.indexOf('--every'), 1).length > 0;
 const work = mkdtempSync(join(tmpdir(), 'toctou-testbed-'));
+// PostgreSQL does not run as root, and has to get to its files.
+chmodSync(work, 0o711);
 process.on('exit', () => rmSync(work, { recursive: true, force: true }));
+
+const SERVICES = join(dirname(TESTBED), 'scripts/services');
+let started;
+/** The address of PostgreSQL or Redis, started when it is first asked for. */
+function service(scheme) {
+  if (!started) {
+    const run = spawnSync(SERVICES, ['start', join(work, 'services')], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+    if (run.status !== 0) throw new Error('PostgreSQL and Redis do not start');
+    started = run.stdout.trim().split('\n');
+    // Before the folder is removed.
+    process.prependListener('exit', () => spawnSync(SERVICES, ['stop', join(work, 'services')], { stdio: 'inherit' }));
+  }
+  return started.find((url) => url.startsWith(scheme));
+}
+
+function need(command, arguments_, cwd) {
+  const run = spawnSync(command, arguments_, { cwd, encoding: 'utf8', stdio: ['ignore', 'inherit', 'inherit'] });
+  if (run.status !== 0) throw new Error(`${command} ${arguments_.join(' ')}: ${run.error ?? run.status}`);
+}
 
 /** How each language's servers are made ready, and started. */
 const LANGUAGES = {
@@ -32,17 +56,34 @@ const LANGUAGES = {
       const folder = join(TESTBED, 'typescript');
       const sources = servers.map((server) => `${server}/server.ts`);
       const options = ['--bundle', '--platform=node', '--format=esm', '--packages=external', '--outdir=build', '--outbase=.', '--log-level=error'];
-      const run = spawnSync(join(folder, 'node_modules/.bin/esbuild'), [...sources, ...options], { cwd: folder, encoding: 'utf8' });
-      if (run.status !== 0) throw new Error(`esbuild: ${run.stderr ?? run.error}`);
+      need(join(folder, 'node_modules/.bin/esbuild'), [...sources, ...options], folder);
     },
     command: (server) => ['--env', 'TESTBED_DATA={workspace}', '--', 'node', join(TESTBED, 'typescript/build', server, 'server.js')],
   },
   python: {
     build() {},
-    command: (server) => ['--', join(HERE, 'venv/bin/python'), join(TESTBED, 'python', server, 'server.py')],
-    // They need a Redis and a PostgreSQL.
-    without: ['rate-limiter', 'session-memory'],
+    command: (server) => [...(STATE[server.split('/')[1]]?.() ?? []), '--', join(HERE, 'venv/bin/python'), join(TESTBED, 'python', server, 'server.py')],
   },
+  rust: {
+    onRequest: true,
+    build(servers) {
+      for (const server of servers) {
+        const manifest = join(TESTBED, 'rust', server, 'Cargo.toml');
+        // What they use is built once for the racy ones and once for the others: two of one name cannot share a folder.
+        need('cargo', ['build', '--quiet', '--manifest-path', manifest, '--target-dir', join(BUILT, dirname(server))]);
+      }
+    },
+    command: (server) => ['--', join(BUILT, dirname(server), 'debug', basename(server))],
+  },
+};
+
+/** Where the servers in Rust are built. */
+const BUILT = join(dirname(TESTBED), 'target/testbed-rust');
+
+/** State that is not in files. */
+const STATE = {
+  'session-memory': () => ['--state', service('postgres'), '--state-init', join(HERE, 'scenarios/shop.sql')],
+  'rate-limiter': () => ['--state', service('redis')],
 };
 
 function run(...arguments_) {
@@ -75,13 +116,14 @@ async function prove({ language, name, kind }) {
 }
 
 const jobs = [];
-for (const [language, { build, without = [] }] of Object.entries(LANGUAGES)) {
-  const expected = JSON.parse(readFileSync(join(TESTBED, language, 'expected.json'), 'utf8'));
-  const wanted = (name) => !without.includes(name) && (rest.length === 0 || rest.includes(`${language}/${name}`));
+for (const [one, { build, onRequest }] of Object.entries(LANGUAGES)) {
+  const expected = JSON.parse(readFileSync(join(TESTBED, one, 'expected.json'), 'utf8'));
+  const wanted = (name) => (rest.length === 0 ? language === one || (!language && !onRequest) : rest.includes(`${one}/${name}`));
   const names = Object.keys(expected.racy).filter(wanted);
   if (names.length > 0) build(names.flatMap((name) => [`racy/${name}`, `repaired/${name}`]));
-  for (const name of names) for (const kind of ['racy', 'repaired']) jobs.push({ language, name, kind });
+  for (const name of names) for (const kind of ['racy', 'repaired']) jobs.push({ language: one, name, kind });
 }
+if (jobs.length === 0) throw new Error(`no such server: ${[language, ...rest].filter(Boolean).join(', ')}`);
 
 let failed = 0;
 const row = (cells) => console.log(`| ${cells.join(' | ')} |`);

@@ -23,6 +23,8 @@ pub struct Budget {
     began: Instant,
     deadline: Instant,
     interrupted: Arc<AtomicBool>,
+    /// For those alone who share this part of it.
+    called_off: Arc<AtomicBool>,
 }
 
 impl Budget {
@@ -32,6 +34,7 @@ impl Budget {
             began,
             deadline: began + total,
             interrupted: Arc::default(),
+            called_off: Arc::default(),
         }
     }
 
@@ -44,8 +47,21 @@ impl Budget {
         }
     }
 
+    /// The same, for work that can be called off by itself.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self {
+            called_off: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    pub fn call_off(&self) {
+        self.called_off.store(true, Ordering::Relaxed);
+    }
+
     pub fn check(&self) -> Result<(), Stop> {
-        if self.interrupted.load(Ordering::Relaxed) {
+        if self.interrupted() || self.called_off.load(Ordering::Relaxed) {
             return Err(Stop::Interrupted);
         }
         if Instant::now() >= self.deadline {

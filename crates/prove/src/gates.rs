@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::lab::{Experiment, Lab, RunError};
 use crate::oracles::Violation;
-use crate::oracles::serial::{SerialSet, Verdict};
+use crate::oracles::serial::{MOST_CALLS, SerialSet, Verdict};
 use crate::outcome::Outcome;
 use crate::proof::Replays;
 use crate::scenario::Schedule;
@@ -13,8 +13,10 @@ use crate::scenario::Schedule;
 pub const REPLAYS_NEEDED: usize = 5;
 /// What a proof is tried in the end.
 pub const REPLAYS_TOLD: usize = 10;
-/// Further runs of each serial order.
-const SERIAL_AGAIN: usize = 2;
+/// Further runs of each serial order, beside those that take their time.
+const SERIAL_AGAIN: usize = 1;
+/// Of many calls there are two orders only, and none takes its time.
+const MANY_AGAIN: usize = 2;
 
 /// What the gates say.
 pub enum Passed {
@@ -31,20 +33,23 @@ pub enum Passed {
     Inconclusive(String),
 }
 
-/// Puts a suspicion to the test, with up to `told` replays.
-pub fn pass(
-    lab: &Lab,
-    set: &mut SerialSet,
-    schedule: &Schedule,
-    seen: &Outcome,
-    told: usize,
-) -> Result<Passed, RunError> {
-    if let Err(unsteady) = set.steady(lab, SERIAL_AGAIN)? {
-        return Ok(Passed::Inconclusive(unsteady.to_string()));
+/// Whether a suspicion stands when the serial orders are known better; else why not.
+pub fn doubt(lab: &Lab, set: &mut SerialSet, seen: &Outcome) -> Result<Option<Passed>, RunError> {
+    let few = set.scenario.calls.len() <= MOST_CALLS;
+    let again = if few { SERIAL_AGAIN } else { MANY_AGAIN };
+    let mut steady = set.steady(lab, again)?;
+    if steady.is_ok() {
+        steady = set.at_leisure(lab)?;
     }
-    let Verdict::Violation(_) = set.explain(lab, seen)? else {
-        return Ok(Passed::FalseAlarm);
-    };
+    if let Err(unsteady) = steady {
+        return Ok(Some(Passed::Inconclusive(unsteady.to_string())));
+    }
+    let stands = matches!(set.explain(lab, seen)?, Verdict::Violation(_));
+    Ok((!stands).then_some(Passed::FalseAlarm))
+}
+
+/// Makes what stands happen again, as often as a proof is told with if there is time.
+pub fn confirm(lab: &Lab, set: &mut SerialSet, schedule: &Schedule) -> Result<Passed, RunError> {
     if matches!(schedule, Schedule::Hold { .. }) {
         // Holding alone must change nothing: else it is time that decides, not the other call.
         let control = run(lab, set, schedule, true)?;
@@ -57,27 +62,35 @@ pub fn pass(
             }
         }
     }
-    replay(lab, set, schedule, REPLAYS_NEEDED, told)
+    replay(lab, set, schedule, Failure::Ends)
 }
 
-/// Runs it again and again: `needed` times without one failure, then up to `told` times.
+/// What a replay that shows nothing means for those that are needed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// It cannot be proved any more.
+    Ends,
+    /// Somebody wants to know how often it happens.
+    Counts,
+}
+
+/// Runs it again and again: as often as is needed without one failure, then as often as is told.
 pub fn replay(
     lab: &Lab,
     set: &mut SerialSet,
     schedule: &Schedule,
-    needed: usize,
-    told: usize,
+    failure: Failure,
 ) -> Result<Passed, RunError> {
     let mut best: Option<(Box<Violation>, Box<Outcome>)> = None;
     let mut replays = Replays {
         reproduced: 0,
         of: 0,
     };
-    while replays.of < told {
+    while replays.of < REPLAYS_TOLD {
         let outcome = match run(lab, set, schedule, false) {
             Ok(outcome) => outcome,
             // What was needed is there; what is only told may be cut short.
-            Err(RunError::Stopped(_)) if replays.of >= needed => break,
+            Err(RunError::Stopped(_)) if replays.of >= REPLAYS_NEEDED => break,
             Err(error) => return Err(error),
         };
         replays.of += 1;
@@ -85,22 +98,19 @@ pub fn replay(
             replays.reproduced += 1;
             best = Some((violation, Box::new(outcome)));
         }
-        if replays.of == needed && replays.reproduced < needed {
+        let failed = replays.of <= REPLAYS_NEEDED && replays.reproduced < replays.of;
+        if failed && (failure == Failure::Ends || replays.of == REPLAYS_NEEDED) {
             return Ok(Passed::Flaky(replays));
         }
     }
-    Ok(proved(best, replays))
-}
-
-fn proved(best: Option<(Box<Violation>, Box<Outcome>)>, replays: Replays) -> Passed {
-    match best {
+    Ok(match best {
         Some((violation, outcome)) => Passed::Proved {
             violation,
             outcome,
             replays,
         },
         None => Passed::Flaky(replays),
-    }
+    })
 }
 
 pub fn run(

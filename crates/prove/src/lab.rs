@@ -89,6 +89,12 @@ impl Lab {
         self.runs.load(Ordering::Relaxed)
     }
 
+    /// Whether so many runs are likely to fit into what is left of the time.
+    pub fn has_time_for(&self, runs: u32) -> bool {
+        let before = u32::try_from(self.runs()).unwrap_or(u32::MAX).max(1);
+        self.budget.left() > self.budget.elapsed() / before * runs
+    }
+
     pub fn run(&self, experiment: &Experiment<'_>) -> Result<Outcome, RunError> {
         let mut cell = self.pool.take(experiment.assignment.processes())?;
         self.runs.fetch_add(1, Ordering::Relaxed);

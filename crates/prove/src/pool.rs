@@ -145,6 +145,8 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.lock().closed = true;
         self.shared.changed.notify_all();
+        // Nobody needs what is being started.
+        self.shared.maker.budget.call_off();
         for worker in self.workers.drain(..) {
             let _ = worker.join();
         }

@@ -101,7 +101,7 @@ impl Bench {
             handle: runtime.handle().clone(),
             origin: origin(options)?,
             store,
-            budget: budget.clone(),
+            budget: budget.apart(),
             hooks: Hooks {
                 syscalls: true,
                 // Each costs a switch to us and back, and servers look at thousands of files when they start.
@@ -353,8 +353,10 @@ fn plan(options: &Options, survey: &Survey, findings: &[Finding]) -> Vec<Candida
         }];
     }
     let wanted: Vec<Vec<String>> = findings.iter().map(Finding::wanted).collect();
+    let limits = findings.iter().filter(|finding| finding.is_limit());
+    let limited: Vec<String> = limits.flat_map(Finding::tools).collect();
     let mut all = recorded::candidates(&options.traffic, &survey.observers);
-    all.extend(candidates::candidates(survey, &wanted));
+    all.extend(candidates::candidates(survey, &wanted, &limited));
     if survey.shared {
         all.retain(|candidate| candidate.scenario.calls.iter().all(names::is_own));
     }

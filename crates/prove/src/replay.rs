@@ -1,6 +1,6 @@
 //! A proof, made to happen again from its recipe.
 
-use crate::gates::{self, Passed, REPLAYS_NEEDED, REPLAYS_TOLD};
+use crate::gates::{self, Failure, Passed};
 use crate::lab::{Lab, RunError};
 use crate::oracles::serial::SerialSet;
 use crate::proof::Recipe;
@@ -9,16 +9,14 @@ use crate::target::Target;
 /// Runs the recipe as a search does when it has found something.
 pub fn replay(lab: &Lab, recipe: &Recipe) -> Result<(SerialSet, Passed), RunError> {
     let mut set = SerialSet::record(lab, &recipe.scenario, &recipe.assignment)?;
-    if let Err(unsteady) = set.steady(lab, 1)? {
+    let mut steady = set.steady(lab, 1)?;
+    if steady.is_ok() {
+        steady = set.at_leisure(lab)?;
+    }
+    if let Err(unsteady) = steady {
         return Ok((set, Passed::Inconclusive(unsteady.to_string())));
     }
-    let passed = gates::replay(
-        lab,
-        &mut set,
-        &recipe.schedule,
-        REPLAYS_NEEDED,
-        REPLAYS_TOLD,
-    )?;
+    let passed = gates::replay(lab, &mut set, &recipe.schedule, Failure::Counts)?;
     Ok((set, passed))
 }
 

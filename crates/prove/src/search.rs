@@ -86,6 +86,10 @@ struct Work<'c> {
     scope: Scope,
     set: Option<SerialSet>,
     attempt: Attempt,
+    /// A violation was seen, and did not come back every time.
+    came_and_went: bool,
+    /// Every call was held.
+    held: bool,
     /// Nothing more can be learned here.
     done: bool,
 }
@@ -95,6 +99,8 @@ const MOST_POINTS: u32 = 40;
 const JITTERS: u64 = 6;
 /// Of the same tools: further ones would hardly be about something else.
 const MOST_PROOFS: usize = 2;
+/// Runs that it takes to make a proof smaller, and to confirm it afterwards.
+const SHRINKING: u32 = 30;
 /// So many candidates are tried by every means before the next.
 const FEW: usize = 4;
 
@@ -124,6 +130,8 @@ impl<'a> Search<'a> {
                     scope,
                     set: None,
                     attempt: Attempt::new(candidate, scope),
+                    came_and_went: false,
+                    held: false,
                     done: false,
                 });
             }
@@ -188,12 +196,16 @@ impl<'a> Search<'a> {
                 if self.limits.first && !self.proofs.is_empty() {
                     return Ok(());
                 }
-                if work.done || self.is_covered(work) || !round.concerns(work.scope) {
+                let over = work.done || (work.held && matches!(round, Round::Hold(..)));
+                if over || self.is_covered(work) || !round.concerns(work.scope) {
                     continue;
                 }
                 self.check()?;
                 self.watch.doing(&work.candidate.shown(), self.schedules);
                 self.attempt(work, round)?;
+                if matches!(round, Round::Burst(_)) && work.came_and_went {
+                    self.hold_at_once(work)?;
+                }
             }
         }
         // All that was to be tried was tried.
@@ -202,6 +214,17 @@ impl<'a> Search<'a> {
                 work.attempt.outcome = AttemptOutcome::NoViolation;
             }
         }
+        Ok(())
+    }
+
+    /// There is a race here, so that the place is found where it happens every time.
+    fn hold_at_once(&mut self, work: &mut Work<'_>) -> Result<(), RunError> {
+        for place in self.limits.places.clone() {
+            if !work.done {
+                self.attempt(work, &Round::Hold(place, work.scope))?;
+            }
+        }
+        work.held = true;
         Ok(())
     }
 
@@ -264,16 +287,9 @@ impl<'a> Search<'a> {
             work.attempt.reason = Some(
                 "a violation was seen, and time was up before it could be confirmed".to_owned(),
             );
-            let passed = gates::pass(self.lab, set, &schedule, &outcome, gates::REPLAYS_NEEDED)?;
-            let passed = match passed {
-                Passed::Proved { .. } => match self.smaller(set, &schedule)? {
-                    Some((smaller, better)) => {
-                        *set = smaller;
-                        better
-                    }
-                    None => self.told(set, &schedule, passed)?,
-                },
-                other => other,
+            let passed = match gates::doubt(self.lab, set, &outcome)? {
+                Some(doubted) => doubted,
+                None => self.confirmed(set, &schedule)?,
             };
             match passed {
                 Passed::Proved {
@@ -305,6 +321,7 @@ impl<'a> Search<'a> {
                 }
                 Passed::FalseAlarm => (work.attempt.outcome, work.attempt.reason) = before,
                 Passed::Flaky(replays) => {
+                    work.came_and_went = true;
                     work.attempt.outcome = AttemptOutcome::Inconclusive;
                     work.attempt.reason = Some(format!(
                         "a violation was seen with {}, and came back in {} of {} replays",
@@ -333,64 +350,32 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The same with less, if that is proved just as well. Time may be up: then it stays as it is.
+    /// Makes it happen again: in the smallest form if there is one, since that is told.
+    fn confirmed(&self, set: &mut SerialSet, schedule: &Schedule) -> Result<Passed, RunError> {
+        if self.lab.has_time_for(SHRINKING)
+            && let Some((smaller, passed)) = self.smaller(set, schedule)?
+        {
+            *set = smaller;
+            return Ok(passed);
+        }
+        gates::confirm(self.lab, set, schedule)
+    }
+
+    /// The same with less, if that is proved just as well.
     fn smaller(
         &self,
         set: &SerialSet,
         schedule: &Schedule,
     ) -> Result<Option<(SerialSet, Passed)>, RunError> {
-        let smaller = match shrink::shrink(self.lab, set, schedule) {
-            Ok(Some(smaller)) => smaller,
-            Ok(None) | Err(RunError::Stopped(Stop::Budget)) => return Ok(None),
-            Err(error) => return Err(error),
+        let Some(mut smaller) = shrink::shrink(self.lab, set, schedule)? else {
+            return Ok(None);
         };
-        let mut smaller = smaller;
-        let seen = gates::run(self.lab, &smaller, schedule, false);
-        let again = seen.and_then(|seen| {
-            gates::pass(self.lab, &mut smaller, schedule, &seen, gates::REPLAYS_TOLD)
-        });
-        match again {
-            Ok(passed @ Passed::Proved { .. }) => Ok(Some((smaller, passed))),
-            Ok(_) | Err(RunError::Stopped(Stop::Budget)) => Ok(None),
-            Err(error) => Err(error),
+        // What is unsteady may stand in other places now.
+        if smaller.steady(self.lab, 1)?.is_err() {
+            return Ok(None);
         }
-    }
-
-    /// As many replays as a proof is told with, if there is time for them.
-    fn told(
-        &self,
-        set: &mut SerialSet,
-        schedule: &Schedule,
-        passed: Passed,
-    ) -> Result<Passed, RunError> {
-        let rest = gates::REPLAYS_TOLD - gates::REPLAYS_NEEDED;
-        let more = match gates::replay(self.lab, set, schedule, 0, rest) {
-            Ok(more) => more,
-            Err(RunError::Stopped(Stop::Budget)) => return Ok(passed),
-            Err(error) => return Err(error),
-        };
-        let Passed::Proved {
-            violation,
-            outcome,
-            mut replays,
-        } = passed
-        else {
-            return Ok(passed);
-        };
-        let (Passed::Proved { replays: more, .. } | Passed::Flaky(more)) = more else {
-            return Ok(Passed::Proved {
-                violation,
-                outcome,
-                replays,
-            });
-        };
-        replays.reproduced += more.reproduced;
-        replays.of += more.of;
-        Ok(Passed::Proved {
-            violation,
-            outcome,
-            replays,
-        })
+        let passed = gates::confirm(self.lab, &mut smaller, schedule)?;
+        Ok(matches!(passed, Passed::Proved { .. }).then_some((smaller, passed)))
     }
 
     /// Finds a set-up with which every call works in some order.

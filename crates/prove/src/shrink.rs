@@ -21,46 +21,52 @@ pub fn shrink(
     };
 
     if set.scenario.calls.len() > MOST_CALLS {
-        for count in 2..set.scenario.calls.len() {
+        let (mut too_few, mut enough) = (1, set.scenario.calls.len());
+        while enough - too_few > 1 {
+            let count = usize::midpoint(too_few, enough);
             let mut smaller = set.scenario.clone();
             smaller.calls.truncate(count);
-            if let Some(found) = shows(lab, set, smaller, schedule)? {
-                best = Some(found);
-                break;
+            match shows(lab, set, smaller, schedule)? {
+                Some(found) => {
+                    best = Some(found);
+                    enough = count;
+                }
+                None => too_few = count,
             }
         }
     }
     let scenario = current(&best);
+    let was_distinct = set.scenario.calls.windows(2).all(|pair| pair[0] != pair[1]);
+    let mut short = scenario.clone();
+    let mut changed = false;
+    for call in &mut short.calls {
+        changed |= shorten(&mut call.arguments);
+    }
+    let distinct = short.calls.windows(2).all(|pair| pair[0] != pair[1]);
+    if !changed || distinct != was_distinct {
+        short = scenario.clone();
+    }
     let bound = scenario
         .calls
         .iter()
         .any(|call| call.arguments.to_string().contains("${setup"));
-    if !scenario.setup.is_empty() && !bound {
-        // None of it, else the half of it.
-        for kept in [0, scenario.setup.len() / 2] {
-            if kept == scenario.setup.len() {
-                continue;
-            }
-            let mut smaller = scenario.clone();
-            smaller.setup.truncate(kept);
-            if let Some(found) = shows(lab, set, smaller, schedule)? {
-                best = Some(found);
-                break;
-            }
+    // Short arguments and no set-up, else the half of it, else all of it.
+    let all = scenario.setup.len();
+    let mut kept = if bound {
+        vec![all]
+    } else {
+        vec![0, all / 2, all]
+    };
+    kept.dedup();
+    for kept in kept {
+        let mut smaller = short.clone();
+        smaller.setup.truncate(kept);
+        if smaller != scenario
+            && let Some(found) = shows(lab, set, smaller, schedule)?
+        {
+            best = Some(found);
+            break;
         }
-    }
-    let mut smaller = current(&best);
-    let mut changed = false;
-    for call in &mut smaller.calls {
-        changed |= shorten(&mut call.arguments);
-    }
-    let distinct = smaller.calls.windows(2).all(|pair| pair[0] != pair[1]);
-    let was_distinct = set.scenario.calls.windows(2).all(|pair| pair[0] != pair[1]);
-    if changed
-        && distinct == was_distinct
-        && let Some(found) = shows(lab, set, smaller, schedule)?
-    {
-        best = Some(found);
     }
     Ok(best)
 }
@@ -76,6 +82,7 @@ fn shows(
     let smaller = match SerialSet::record(lab, &scenario, &assignment) {
         Ok(mut smaller) => {
             smaller.masks = set.masks.clone();
+            smaller.lists = set.lists;
             smaller
         }
         Err(RunError::Setup { .. } | RunError::Gone) => return Ok(None),

@@ -30,7 +30,7 @@ pub struct SerialSet {
     pub assignment: Assignment,
     pub runs: Vec<SerialRun>,
     pub masks: Masks,
-    lists: Lists,
+    pub lists: Lists,
     /// Serial runs of fewer calls, made when a call fails.
     without: Vec<(Vec<usize>, Vec<SerialRun>)>,
 }
@@ -130,10 +130,7 @@ impl SerialSet {
                 }
             }
         }
-        if self.scenario.calls.len() <= MOST_CALLS {
-            return self.at_leisure(lab);
-        }
-        if self.lists == Lists::Unordered {
+        if self.scenario.calls.len() > MOST_CALLS {
             // Only what does not depend on the order may be judged without it.
             let forms: Vec<Vec<Node>> = self
                 .runs
@@ -151,10 +148,13 @@ impl SerialSet {
 
     /// Runs two orders with time between the calls: a serial run may take as long
     /// as it likes. Where time decides the order of a list, that order says nothing.
-    fn at_leisure(&mut self, lab: &Lab) -> Result<Result<(), Unsteady>, RunError> {
-        for index in 0..self.runs.len().min(2) {
-            let order = self.runs[index].order.clone();
-            let slow = self.again(lab, &order, PAUSE)?;
+    /// Of many calls nothing is judged by its order anyway.
+    pub fn at_leisure(&mut self, lab: &Lab) -> Result<Result<(), Unsteady>, RunError> {
+        if self.scenario.calls.len() > MOST_CALLS {
+            return Ok(Ok(()));
+        }
+        for (index, slow) in self.slow_runs(lab).into_iter().enumerate() {
+            let slow = slow?;
             let swift = &self.runs[index].outcome;
             let (a, b) = (self.parts(lab, swift), self.parts(lab, &slow));
             let alike = |lists: Lists| {
@@ -175,6 +175,19 @@ impl SerialSet {
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Both at once: they mostly wait.
+    fn slow_runs(&self, lab: &Lab) -> Vec<Result<Outcome, RunError>> {
+        std::thread::scope(|scope| {
+            let start = |run| scope.spawn(move || self.again(lab, run, PAUSE));
+            let orders = self.runs.iter().map(|run| run.order.as_slice());
+            let running: Vec<_> = orders.take(2).map(start).collect();
+            running
+                .into_iter()
+                .map(|run| run.join().unwrap_or(Err(RunError::Gone)))
+                .collect()
+        })
     }
 
     /// State and responses. Answers of identical calls may be exchanged.

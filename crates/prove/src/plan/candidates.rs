@@ -8,10 +8,13 @@ use crate::scenario::Scenario;
 
 /// Calls in a burst that shall pass a limit.
 pub const MANY: usize = 8;
+/// The same, where there is known to be one: more than most that a test would wait for.
+const BEYOND: usize = 24;
 const MOST: usize = 200;
 
-/// All candidates of two calls, then those of many. `wanted` names tools that come first.
-pub fn candidates(survey: &Survey, wanted: &[Vec<String>]) -> Vec<Candidate> {
+/// All candidates of two calls, then those of many. `wanted` names tools that come first,
+/// `limited` those of which only so many calls are let through.
+pub fn candidates(survey: &Survey, wanted: &[Vec<String>], limited: &[String]) -> Vec<Candidate> {
     let mutators: Vec<&Known> = survey.mutators().collect();
     let mut all = Vec::new();
     for known in &mutators {
@@ -90,8 +93,11 @@ pub fn candidates(survey: &Survey, wanted: &[Vec<String>]) -> Vec<Candidate> {
             ));
         }
     }
-    for known in &mutators {
-        let calls = vec![survey.call(known, 0, 0); MANY];
+    let many = mutators.iter().map(|known| (known, MANY));
+    let beyond = mutators.iter().map(|known| (known, BEYOND));
+    let beyond = beyond.filter(|(known, _)| limited.contains(&known.tool.name));
+    for (known, count) in many.chain(beyond) {
+        let calls = vec![survey.call(known, 0, 0); count];
         let mut candidate = pair(
             survey,
             Template::Limit,

@@ -127,6 +127,11 @@ impl Finding {
         }
     }
 
+    /// Whether it is about how many calls are let through.
+    pub fn is_limit(&self) -> bool {
+        self.rule.ends_with("-limit")
+    }
+
     /// The tools whose calls can show it.
     pub fn wanted(&self) -> Vec<String> {
         let mut tools = self.tools();

@@ -1,4 +1,5 @@
 import asyncio
+import os
 
 import asyncpg
 from mcp.server.fastmcp import FastMCP
@@ -13,7 +14,7 @@ class Shop:
 
     async def connection(self):
         if self.pool is None:
-            self.pool = await asyncpg.create_pool("postgres://localhost/shop")
+            self.pool = await asyncpg.create_pool(os.environ["DATABASE_URL"])
         return self.pool
 
     async def price(self, item: str) -> int:

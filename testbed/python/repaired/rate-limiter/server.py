@@ -1,8 +1,10 @@
+import os
+
 import redis.asyncio as redis
 from mcp.server.fastmcp import FastMCP
 
 mcp = FastMCP("search")
-store = redis.Redis()
+store = redis.Redis.from_url(os.environ["REDIS_URL"])
 LIMIT = 10
 
 

@@ -1,6 +1,7 @@
 //! Settings in a file, with a lock that each tool uses wrongly in its own way.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -71,8 +72,19 @@ fn failed(error: impl std::fmt::Display) -> ErrorData {
 #[tool_handler]
 impl ServerHandler for Locks {}
 
+/// A file that is there from the start.
+fn prepare(path: &str, content: &str) -> std::io::Result<()> {
+    match std::fs::File::create_new(path) {
+        Ok(mut file) => file.write_all(content.as_bytes()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    prepare("settings.json", "{}")?;
+    prepare("changes.log", "")?;
     let locks = Locks {
         settings: PathBuf::from("settings.json"),
         log: PathBuf::from("changes.log"),

@@ -49,6 +49,11 @@ impl Sessions {
         Ok("added".to_owned())
     }
 
+    #[tool(description = "Lists the topics of the session")]
+    async fn list_topics(&self) -> Result<String, ErrorData> {
+        Ok(self.current.read().await.topics.join(", "))
+    }
+
     /// Two calls see that the name is free; both have it then.
     #[tool(description = "Takes a name for somebody")]
     async fn claim_name(&self, Parameters(claim): Parameters<Claim>) -> Result<String, ErrorData> {

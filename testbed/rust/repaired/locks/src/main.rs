@@ -83,8 +83,19 @@ fn failed(error: impl std::fmt::Display) -> ErrorData {
 #[tool_handler]
 impl ServerHandler for Locks {}
 
+/// A file that is there from the start.
+fn prepare(path: &str, content: &str) -> std::io::Result<()> {
+    match std::fs::File::create_new(path) {
+        Ok(mut file) => file.write_all(content.as_bytes()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    prepare("settings.json", "{}")?;
+    prepare("changes.log", "")?;
     let locks = Locks {
         settings: PathBuf::from("settings.json"),
         log: PathBuf::from("changes.log"),

@@ -2,6 +2,7 @@
 //! has a window in it.
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -127,15 +128,31 @@ fn failed(error: impl std::fmt::Display) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }
 
+/// A file that is there from the start.
+fn prepare(path: &str, content: &str) -> std::io::Result<()> {
+    match std::fs::File::create_new(path) {
+        Ok(mut file) => file.write_all(content.as_bytes()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    prepare("notes.json", "[]")?;
+    std::fs::create_dir_all("notes")?;
+    let jobs = Connection::open("jobs.db")?;
+    jobs.execute_batch(
+        "CREATE TABLE IF NOT EXISTS jobs (id TEXT PRIMARY KEY, state TEXT NOT NULL);
+         INSERT OR IGNORE INTO jobs VALUES ('wash', 'waiting'), ('cook', 'waiting'), ('sweep', 'waiting')",
+    )?;
     let notes = Notes {
         file: PathBuf::from("notes.json"),
         folder: PathBuf::from("notes"),
         names: Arc::new(Mutex::new(HashMap::new())),
         limits: Arc::new(RwLock::new(Limits { left: 10 })),
         served: Arc::new(AtomicU64::new(0)),
-        jobs: Arc::new(std::sync::Mutex::new(Connection::open("jobs.db")?)),
+        jobs: Arc::new(std::sync::Mutex::new(jobs)),
     };
     notes.serve(stdio()).await?.waiting().await?;
     Ok(())

@@ -49,6 +49,11 @@ impl Sessions {
         Ok("added".to_owned())
     }
 
+    #[tool(description = "Lists the topics of the session")]
+    async fn list_topics(&self) -> Result<String, ErrorData> {
+        Ok(self.current.read().await.topics.join(", "))
+    }
+
     /// One guard from the look to the insert.
     #[tool(description = "Takes a name for somebody")]
     async fn claim_name(&self, Parameters(claim): Parameters<Claim>) -> Result<String, ErrorData> {
