@@ -1,6 +1,7 @@
 // Published servers, proved racy or not: each case of cases.json, and a table of what came out.
-// Usage: node run.mjs TOCTOU [--budget TIME] [--clean TIME] [--strategy NAME] [SERVER…]
-// A race that is found ends its run; who has none uses all of its time, and may be given less by `--clean`.
+// Usage: node run.mjs TOCTOU [--budget TIME] [--clean COUNT] [--strategy NAME] [--some] [SERVER…]
+// A race that is found ends its run. Who has none uses all of its time, or as many schedules as `--clean` says.
+// --some: one case for each thing that can go wrong, for CI.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -11,14 +12,15 @@ process.chdir(HERE);
 const read = (name) => JSON.parse(readFileSync(join(HERE, name), 'utf8'));
 
 const [toctou, ...rest] = process.argv.slice(2);
-if (!toctou) throw new Error('usage: node run.mjs TOCTOU [--budget TIME] [--strategy NAME] [SERVER…]');
+if (!toctou) throw new Error('usage: node run.mjs TOCTOU [--budget TIME] [--clean COUNT] [--strategy NAME] [--some] [SERVER…]');
 const option = (name, otherwise) => {
   const at = rest.indexOf(name);
   return at < 0 ? otherwise : rest.splice(at, 2)[1];
 };
 const budget = option('--budget', '2m');
-const clean = option('--clean', budget);
+const clean = option('--clean');
 const strategy = option('--strategy', 'hold');
+const some = rest.includes('--some') && rest.splice(rest.indexOf('--some'), 1).length > 0;
 
 const servers = read('servers.json').mcpServers;
 const pinned = readFileSync(join(HERE, 'requirements.txt'), 'utf8');
@@ -38,8 +40,8 @@ function target({ server, guard }) {
 
 function prove(testCase) {
   const more = testCase.scenario ? ['--scenario', testCase.scenario] : [];
-  const time = testCase.expect === 'proved' ? budget : clean;
-  const options = ['--processes', testCase.processes, '--strategy', strategy, '--budget', time, '--first', ...more];
+  if (clean && testCase.expect !== 'proved') more.push('--schedules', clean);
+  const options = ['--processes', testCase.processes, '--strategy', strategy, '--budget', budget, '--first', ...more];
   const arguments_ = ['prove', '--quiet', '--output', 'json', ...options, ...target(testCase)];
   const run = spawnSync(toctou, arguments_, { encoding: 'utf8', maxBuffer: 1 << 28 });
   try {
@@ -50,10 +52,10 @@ function prove(testCase) {
 }
 
 let failed = 0;
-console.log('| server | version | processes | outcome | held at | replays | schedules | seconds |');
-console.log('|---|---|---|---|---|---|---|---|');
+console.log('| server | version | processes | calls | outcome | held at | replays | schedules | pause points | seconds |');
+console.log('|---|---|---|---|---|---|---|---|---|---|');
 for (const testCase of read('cases.json')) {
-  if (rest.length > 0 && !rest.includes(testCase.server)) continue;
+  if ((rest.length > 0 && !rest.includes(testCase.server)) || (some && !testCase.some)) continue;
   const report = prove(testCase);
   const [proof] = report.proofs;
   const replays = proof?.replays;
@@ -64,10 +66,12 @@ for (const testCase of read('cases.json')) {
     testCase.guard ? `${testCase.package} behind \`toctou guard\`` : testCase.package,
     versionOf(testCase.package),
     testCase.processes,
+    testCase.scenario ? 'scenario file' : 'made up',
     `${report.outcome}${expected ? '' : ` (**expected ${testCase.expect}**: ${report.summary})`}`,
     proof ? `${proof.tools.join(', ')}: \`${proof.held ?? proof.strategy}\`` : '',
     replays ? `${replays.reproduced} of ${replays.of}` : '',
     report.schedules ?? '',
+    report.points ?? '',
     report.seconds?.toFixed(0) ?? '',
   ];
   console.log(`| ${cells.join(' | ')} |`);

@@ -21,7 +21,7 @@ const option = (name, otherwise) => {
   return at < 0 ? otherwise : rest.splice(at, 2)[1];
 };
 const budget = option('--budget', '5m');
-const schedules = option('--schedules', '12');
+const schedules = option('--schedules', '8');
 const language = option('--language');
 const every = rest.includes('--every') && rest.splice(rest.indexOf('--every'), 1).length > 0;
 const work = mkdtempSync(join(tmpdir(), 'toctou-testbed-'));

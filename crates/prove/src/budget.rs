@@ -86,3 +86,20 @@ impl Budget {
         self.interrupted.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_called_off_by_itself_leaves_the_rest_alone() {
+        let budget = Budget::new(Duration::from_secs(60));
+        let part = budget.apart();
+        part.call_off();
+        assert_eq!(part.check(), Err(Stop::Interrupted));
+        assert_eq!(budget.check(), Ok(()));
+        let other = budget.apart();
+        budget.interrupt();
+        assert_eq!(other.check(), Err(Stop::Interrupted));
+    }
+}

@@ -442,6 +442,13 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_takes_more_calls_than_two() {
+        let limit = |rule| finding(rule, "memory", "m", &["ask"], &LOST).is_limit();
+        assert!(limit("non-atomic-rate-limit"));
+        assert!(!limit("session-lost-update"));
+    }
+
+    #[test]
     fn what_a_finding_takes_is_in_its_story() {
         let mut closing = finding(
             "c",
