@@ -121,7 +121,7 @@ impl ChildSpec {
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }
-        let mut child = command.spawn().map_err(failed)?;
+        let mut child = crate::pages::as_before(|| command.spawn()).map_err(failed)?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed(io::Error::other("no pipes")));
         };
