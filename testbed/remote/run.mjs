@@ -134,7 +134,7 @@ const cases = {
       }
     }
     const plain = url.replace('toctou@', 'plain@');
-    const schema = prove('--processes', 'two', '--strategy', 'await-hold', '--first', '--state', plain, '--state-init', 'servers/accounts.sql', ...server);
+    const schema = prove('--processes', 'one', '--strategy', 'await-hold', '--first', '--state', plain, '--state-init', 'servers/accounts.sql', ...server);
     const said = schema.notes.some((note) => note.includes('scratch schema'));
     check('postgres, by schemas', isProved(schema, 'await-hold') && said, schema);
     const repaired = prove(...SOME, ...state, ...server, '--repaired');
@@ -154,10 +154,8 @@ const cases = {
     const own = await createClient({ url: `${url}14` }).connect();
     await own.set('mine', 'to be kept');
     const server = ['--', 'node', 'servers/redis.mjs'];
-    for (const processes of ['one', 'two']) {
-      const racy = prove('--processes', processes, '--strategy', 'await-hold', '--first', '--state', url, ...server);
-      check(`redis, ${processes}`, isProved(racy, 'await-hold'), racy);
-    }
+    const racy = prove('--processes', 'two', '--strategy', 'await-hold', '--first', '--state', url, ...server);
+    check('redis', isProved(racy, 'await-hold'), racy);
     const repaired = prove(...SOME, '--state', url, ...server, '--repaired');
     check('redis, repaired', isNot(repaired), repaired);
     const keys = await own.info('keyspace');

@@ -112,6 +112,11 @@ const FIRST_PORT: u16 = 18_080;
 const STORE_PORT: u16 = 18_079;
 
 impl Maker {
+    /// Whether all cells are sessions with one server.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.origin, Origin::Running(_))
+    }
+
     /// A fresh copy of the state with `processes` servers on it, ready to be called.
     pub fn make(&self, processes: usize) -> Result<Cell, StartError> {
         self.make_with(processes, self.hooks)

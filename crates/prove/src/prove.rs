@@ -130,7 +130,7 @@ impl Bench {
                 cell = maker.make_with(1, closely).map_err(RunError::from)?;
             }
         }
-        let shared = matches!(maker.origin, Origin::Running(_));
+        let shared = maker.is_shared();
         let pool = Pool::new(maker).map_err(ProveError::Threads)?;
         pool.want(1);
         let lab = Lab::new(pool, budget.clone(), options.patience);

@@ -32,9 +32,12 @@ fn options(kind: &str, seconds: u64) -> Options {
 
 /// The answer, which must come within the budget and a little.
 fn run(kind: &str, seconds: u64) -> Result<Report, ProveError> {
-    let options = options(kind, seconds);
+    run_with(kind, &options(kind, seconds))
+}
+
+fn run_with(kind: &str, options: &Options) -> Result<Report, ProveError> {
     let began = Instant::now();
-    let report = prove(&options, &Budget::new(options.budget), &Nobody);
+    let report = prove(options, &Budget::new(options.budget), &Nobody);
     let most = options.budget + Duration::from_secs(10);
     assert!(began.elapsed() < most, "{kind} took {:?}", began.elapsed());
     report
@@ -70,7 +73,11 @@ fn an_update_without_a_lock_is_lost_in_two_processes_and_replays() {
 fn a_lock_and_a_transaction_are_never_proved() {
     // What is sorted by time is sorted otherwise if a call takes long.
     for kind in ["locked", "sqlite", "dated"] {
-        let report = run(kind, 40).expect("a report");
+        let options = Options {
+            schedules: Some(16),
+            ..options(kind, 120)
+        };
+        let report = run_with(kind, &options).expect("a report");
         assert_ne!(report.outcome, Outcome::Proved, "{kind}: {}", report.json());
         assert!(report.points > 0, "{kind}: nothing was held");
     }
@@ -78,7 +85,7 @@ fn a_lock_and_a_transaction_are_never_proved() {
 
 #[test]
 fn what_only_a_server_can_read_is_asked_of_one_that_is_started_afterwards() {
-    let report = run("packed", 90).expect("a report");
+    let report = run("packed", 300).expect("a report");
     assert_eq!(report.outcome, Outcome::Proved, "{}", report.summary);
     let proof = &report.proofs[0];
     assert!(proof.recipe.fresh);
@@ -105,13 +112,14 @@ fn hostile_servers_get_a_clear_answer() {
         let error = run(kind, 30).expect_err(kind);
         assert!(error.is_nothing(), "{kind}: {error}");
     }
-    for (kind, words) in [
-        ("dies", "no database given"),
-        ("garbage", ""),
-        ("mute", ""),
-        ("crash", ""),
+    // Those that never answer use all of their time.
+    for (kind, words, seconds) in [
+        ("dies", "no database given", 60),
+        ("garbage", "", 8),
+        ("mute", "", 8),
+        ("crash", "", 60),
     ] {
-        let error = run(kind, 8).expect_err(kind);
+        let error = run(kind, seconds).expect_err(kind);
         let lines = error.lines().join("\n");
         assert!(
             !error.is_nothing() && lines.contains(words),
