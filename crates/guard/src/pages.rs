@@ -1,7 +1,7 @@
 //! Small pages of memory.
 //!
 //! The allocator asks the kernel for pages of two megabytes. That makes a scan
-//! faster, and a guard larger by half than what it uses. Children would inherit
+//! faster, and a guard larger by a third than what it uses. Children would inherit
 //! the setting: it is taken back while one is started.
 
 use std::sync::OnceLock;
