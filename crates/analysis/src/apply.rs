@@ -83,37 +83,11 @@ impl Interp<'_, '_, '_> {
                 self.taint(inside, &deps);
             }
         }
-        // A library that is waited for asks somebody.
-        if !exts.is_empty() && self.is_awaited(view.dst) {
-            return self.answer(fallback);
+        // Whoever is waited for asks somebody.
+        if self.awaited.contains(&view.dst) {
+            self.answers.insert(fallback);
         }
         fallback
-    }
-
-    fn is_awaited(&self, var: Var) -> bool {
-        let insts = &self.function.blocks[self.at.block as usize].insts;
-        let mut behind = insts.iter().skip(self.at.inst as usize + 1);
-        behind.any(|i| matches!(&i.op, toctou_core::ir::Op::Await { src, .. } if *src == var))
-    }
-
-    /// What somebody outside answers is not made from the memory that the question was made
-    /// from: it says how things are there.
-    fn answer(&mut self, fallback: Sym) -> Sym {
-        let deps = self.deps_of(fallback);
-        let of_memory = |dep: &crate::effect::Dep| match dep.source {
-            crate::effect::Source::Event(e) => {
-                self.events[e as usize].loc.kind == ResourceKind::Memory
-            }
-            _ => false,
-        };
-        if !deps.iter().any(|d| of_memory(&d)) {
-            return fallback;
-        }
-        let others: Deps = deps.iter().filter(|d| !of_memory(d)).collect();
-        let site = self.site();
-        let answer = self.cx.syms.unknown(crate::sym::through(site, 0x00a5_3e4d));
-        self.add_deps(answer, &others);
-        answer
     }
 
     fn call_back_if_function(&mut self, arg: Sym, var: Option<Var>, entry: Entry) -> Option<Sym> {
@@ -463,7 +437,10 @@ impl Interp<'_, '_, '_> {
             },
             ResultRule::None => self.cx.syms.unknown(site),
             ResultRule::Made => self.made_with(view),
-            ResultRule::Default if rule.asks_outside() => self.answer(fallback),
+            ResultRule::Default if rule.asks_outside() => {
+                self.answers.insert(fallback);
+                fallback
+            }
             ResultRule::Read | ResultRule::Default => {
                 // An entry of a shared container is that place itself.
                 match read.map(|r| &self.events[r as usize]) {

@@ -590,6 +590,9 @@ impl<'a> Interp<'_, 'a, '_> {
             }
         }
         self.add_deps(result, &deps);
+        if summary.answers {
+            self.answers.insert(result);
+        }
         if !summary.may_throw {
             self.sure.insert(result);
         }

@@ -31,6 +31,8 @@ pub struct Dep {
     pub shared: bool,
     /// Not the value itself came from there: which of several values it is did.
     pub implicit: bool,
+    /// It went into a question, and the value is the answer that somebody outside gave.
+    pub asked: bool,
 }
 
 impl Dep {
@@ -40,9 +42,12 @@ impl Dep {
             attr: None,
             shared: false,
             implicit: false,
+            asked: false,
         }
     }
 }
+
+const ASKED: u64 = 1 << 2;
 
 impl Dep {
     /// In one word, ordered by source: parameters, variables, events.
@@ -55,7 +60,8 @@ impl Dep {
         let attr = self.attr.map_or(0, |n| n.0.wrapping_add(1));
         (kind << 62)
             | (u64::from(index & 0x0fff_ffff) << 34)
-            | (u64::from(attr) << 2)
+            | (u64::from(attr & 0x7fff_ffff) << 3)
+            | (if self.asked { ASKED } else { 0 })
             | (u64::from(self.implicit) << 1)
             | u64::from(self.shared)
     }
@@ -68,7 +74,8 @@ impl Dep {
                 1 => Source::Cell(index),
                 _ => Source::Event(index),
             },
-            attr: ((word >> 2) as u32).checked_sub(1).map(Name),
+            attr: ((word >> 3) as u32 & 0x7fff_ffff).checked_sub(1).map(Name),
+            asked: word & ASKED != 0,
             implicit: word & 2 == 2,
             shared: word & 1 == 1,
         }
@@ -99,6 +106,15 @@ pub fn word_of_field(word: u64, name: Name) -> u64 {
         ..dep
     }
     .pack()
+}
+
+/// [`Dep::asked`], for one of them. What was read from elsewhere than memory is what the answer
+/// was made from: somebody was given a text to work on.
+pub fn word_of_answer(word: u64, is_memory: impl Fn(u32) -> bool) -> u64 {
+    match Dep::unpack(word).source {
+        Source::Event(e) if !is_memory(e) => word,
+        _ => word | ASKED,
+    }
 }
 
 /// A small sorted set.
@@ -193,6 +209,11 @@ impl Deps {
     pub fn from_words(words: &mut Vec<u64>) -> Self {
         words.sort_unstable();
         words.dedup();
+        if words.iter().any(|w| w & ASKED != 0) {
+            // Who has it itself has no need of the answer.
+            let all = words.clone();
+            words.retain(|w| w & ASKED == 0 || all.binary_search(&(w & !ASKED)).is_err());
+        }
         words.truncate(MAX_DEPS);
         Self(SmallVec::from_slice(words))
     }
@@ -228,6 +249,12 @@ impl Deps {
                 ..d
             })
             .collect()
+    }
+
+    /// The same, for an answer to what was made from it.
+    pub fn as_asked(&self, is_memory: impl Fn(u32) -> bool) -> Self {
+        let asked = self.0.iter().map(|w| word_of_answer(*w, &is_memory));
+        Self::from_words(&mut asked.collect())
     }
 
     /// Events have other numbers now, or none (`u32::MAX`).

@@ -311,6 +311,11 @@ impl<'a> Interp<'_, 'a, '_> {
         } else {
             deps
         };
+        let deps = if dep.asked {
+            deps.as_asked(|e| self.is_of_memory(e))
+        } else {
+            deps
+        };
         if dep.implicit {
             deps.as_implicit()
         } else {

@@ -110,6 +110,10 @@ pub struct Interp<'c, 'a, 'm> {
     pub gates: Vec<(Pos, Deps)>,
     /// Registers whose value is the receiver of a further call, or used at all.
     pub receivers: FxHashSet<Var>,
+    pub(crate) awaited: FxHashSet<Var>,
+    /// What somebody outside answered: not made from what the question was made from, it says
+    /// how things are there.
+    pub(crate) answers: FxHashSet<Sym>,
     /// Receivers that were used as tables.
     pub tables: FxHashSet<Sym>,
     /// What conditions depend on, asked for once a round.
@@ -178,6 +182,8 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             windows: Vec::new(),
             gates: Vec::new(),
             receivers: FxHashSet::default(),
+            awaited: FxHashSet::default(),
+            answers: FxHashSet::default(),
             tables: FxHashSet::default(),
             conditions: RefCell::default(),
             scratch: RefCell::default(),
@@ -246,8 +252,11 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                         calls += 1;
                         self.used.extend(values.iter().copied());
                     }
+                    Op::Await { src, .. } => {
+                        self.awaited.insert(*src);
+                        self.used.insert(*src);
+                    }
                     Op::Copy { src, .. }
-                    | Op::Await { src, .. }
                     | Op::Not { src, .. }
                     | Op::Element { of: src, .. }
                     | Op::StoreVar { value: src, .. }

@@ -8,7 +8,7 @@ use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{FuncKind, Op, Term, Var};
 use toctou_models::Mode;
 
-use crate::effect::{Act, Deps, Event, Loc, Lock, LockKind, Pos, Window};
+use crate::effect::{Act, Deps, Event, Loc, Lock, LockKind, Pos, Source, Window};
 use crate::held::{Held, MAX_ACQUIRES};
 use crate::interp::{Interp, Release};
 use crate::summary::Summary;
@@ -178,6 +178,7 @@ impl Interp<'_, '_, '_> {
             }
             summary.ret_deps = deps;
         }
+        summary.answers = self.is_answer(&summary.ret_deps);
         summary.ret = match values.as_slice() {
             [] => None,
             [one] if !matches!(self.cx.syms.kind(*one), SymKind::Unknown(_)) => Some(*one),
@@ -220,6 +221,19 @@ impl Interp<'_, '_, '_> {
                 }
             }
         }
+    }
+
+    /// Does all that the caller or memory had to do with it go through a question?
+    fn is_answer(&self, deps: &Deps) -> bool {
+        let mut asked = false;
+        for dep in deps.iter().filter(|d| !d.implicit) {
+            match dep.source {
+                Source::Event(e) if !self.is_of_memory(e) => {}
+                _ if !dep.asked => return false,
+                _ => asked = true,
+            }
+        }
+        asked
     }
 
     /// Several results in one, each by itself: the same function of the same

@@ -32,6 +32,8 @@ pub struct Summary {
     /// What comes back, in this function's terms.
     pub ret: Option<Sym>,
     pub ret_deps: Deps,
+    /// It is what somebody outside answered.
+    pub answers: bool,
     /// Reads that decide whether the function fails.
     pub throw_deps: Deps,
     /// Somebody else can run during a call.

@@ -51,7 +51,7 @@ impl Interp<'_, '_, '_> {
         let data = write
             .data
             .iter()
-            .any(|d| !d.implicit && d.source == crate::effect::Source::Event(r as u32));
+            .any(|d| !d.implicit && d.source == crate::effect::Source::Event(r as u32) && !d.asked);
         for (i, e) in self.events.iter().enumerate() {
             if i == r || i == w || e.at == write.at || e.at == read.at || passed(e) {
                 continue;

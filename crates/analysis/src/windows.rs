@@ -105,7 +105,9 @@ impl Interp<'_, '_, '_> {
             };
             if write.act.is_write() {
                 for dep in write.data.iter() {
-                    if let crate::effect::Source::Event(r) = dep.source {
+                    if let crate::effect::Source::Event(r) = dep.source
+                        && !dep.asked
+                    {
                         note(r, !dep.implicit, false, dep.attr);
                         if !dep.shared && !dep.implicit {
                             direct.push(r);

@@ -13,6 +13,10 @@ use toctou_guard::upstream::Shutdown;
 use toctou_guard::wire::Limits;
 use toctou_guard::{log, policy};
 
+// What is measured is the program's allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match guard() {
         Ok(()) => ExitCode::SUCCESS,

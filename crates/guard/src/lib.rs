@@ -12,6 +12,7 @@ pub mod http;
 pub mod io;
 pub mod log;
 pub mod metrics;
+mod pages;
 pub mod policy;
 pub mod record;
 pub mod refusal;

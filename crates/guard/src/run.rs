@@ -179,8 +179,7 @@ impl Guard {
 /// Stands between standard input and output and one server, until the client
 /// leaves or a signal comes.
 pub fn stdio(options: &Options, upstream: &Upstream) -> Result<(), GuardError> {
-    runtime()?.block_on(async {
-        tokio::spawn(AWAKE.keep());
+    awake()?.block_on(async {
         let guard = Guard::new(options).await?;
         serve_metrics(&guard, options).await?;
         stdio::serve(&guard, upstream).await
@@ -189,8 +188,7 @@ pub fn stdio(options: &Options, upstream: &Upstream) -> Result<(), GuardError> {
 
 /// Serves HTTP in front of all servers until a signal comes.
 pub fn listen(options: &Options, listen: Listen) -> Result<(), GuardError> {
-    runtime()?.block_on(async {
-        tokio::spawn(AWAKE.keep());
+    awake()?.block_on(async {
         let guard = Guard::new(options).await?;
         listen::serve(guard, options, listen).await
     })
@@ -212,6 +210,14 @@ async fn bind(address: SocketAddr) -> Result<tokio::net::TcpListener, GuardError
     tokio::net::TcpListener::bind(address)
         .await
         .map_err(|source| GuardError::Listen { address, source })
+}
+
+/// A runtime that stays awake while messages follow each other closely.
+fn awake() -> Result<tokio::runtime::Runtime, GuardError> {
+    crate::pages::small();
+    let runtime = runtime()?;
+    runtime.spawn(AWAKE.keep());
+    Ok(runtime)
 }
 
 /// One thread: a guard waits more than it works, and a switch of threads costs

@@ -138,7 +138,7 @@ impl Session {
                 catalog: Catalog::default(),
                 next: 0,
                 caller: Caller {
-                    principal: "unknown".into(),
+                    principal: handshake::UNKNOWN.into(),
                     connection: format!("{}-{number}", std::process::id()).into(),
                 },
                 settling: 0,

@@ -39,6 +39,33 @@ fn calls_of_one_caller_at_once() {
     assert_eq!(bench.most_at_once(), 2);
 }
 
+/// Without a handshake every request says whose it is, or nobody's: then it is not that of the one before.
+#[test]
+fn callers_without_a_handshake_are_told_apart() {
+    let bench = Bench::new();
+    bench.policy("[[tool]]\nmatch = \"*\"\nlock = []\nin-flight = { max = 1 }\n");
+    let mut client = bench.guard();
+    for (id, who) in [(1, Some("a")), (2, None), (3, Some("a")), (4, None)] {
+        let mut meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}});
+        if let Some(name) = who {
+            meta["io.modelcontextprotocol/clientInfo"] = json!({"name": name, "version": "1"});
+        }
+        let arguments = json!({"name": format!("c{id}"), "until": bench.text("go")});
+        client.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": {"name": "write", "arguments": arguments, "_meta": meta}}));
+    }
+    for refused in client.answers(2) {
+        assert_eq!(reason(&refused), "at-limit");
+        assert!(refused["id"] == 3 || refused["id"] == 4, "{refused}");
+    }
+    std::fs::write(bench.path("go"), "").expect("a file");
+    for answer in client.answers(2) {
+        assert_eq!(reason(&answer), "not refused");
+    }
+}
+
 #[test]
 fn a_limit_for_everybody_holds_across_guards() {
     let bench = Bench::new();

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::Interp;
-use crate::effect::{Act, Dep, Deps, Event, Source, word_of_field};
+use crate::effect::{Act, Dep, Deps, Event, Source, word_of_answer, word_of_field};
 use crate::sym::{self, CalleeSym, Sym, SymKind};
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
@@ -152,6 +152,10 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         )
     }
 
+    pub(crate) fn is_of_memory(&self, event: u32) -> bool {
+        self.events[event as usize].loc.kind == ResourceKind::Memory
+    }
+
     /// What a value was derived from.
     pub fn deps_of(&self, sym: Sym) -> Deps {
         // Most values are plain: nothing is known, and nothing is below them.
@@ -208,6 +212,11 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             kind => {
                 sym::for_each_child(kind, |c| self.collect_deps(c, out, true, depth + 1));
+            }
+        }
+        if self.answers.contains(&sym) {
+            for word in &mut out[begin..] {
+                *word = word_of_answer(*word, |e| self.is_of_memory(e));
             }
         }
         // Terms share parts: a long list is mostly repetition.

@@ -200,10 +200,10 @@ impl Service {
                 }
             };
         }
-        match first.recv().await {
-            Some(First::Whole(body)) => answer::json(StatusCode::OK, body),
-            Some(First::Events(events)) => answer::events(Stream::new(events, None)),
-            Some(First::Nothing) | None => answer::empty(StatusCode::ACCEPTED),
+        match first.await {
+            Ok(First::Whole(body)) => answer::json(StatusCode::OK, body),
+            Ok(First::Events(events)) => answer::events(Stream::new(events, None)),
+            Ok(First::Nothing) | Err(_) => answer::empty(StatusCode::ACCEPTED),
         }
     }
 
@@ -216,7 +216,7 @@ impl Service {
         subject: Option<Arc<str>>,
         headers: &HeaderMap,
     ) -> Response<Answer> {
-        let (sink, mut first) = endpoint.streams.post(false);
+        let (sink, first) = endpoint.streams.post(false);
         let origin = Origin {
             sink: Arc::clone(&sink) as Arc<dyn Sink>,
             subject,
@@ -232,15 +232,15 @@ impl Service {
             sink.close();
             return answer::empty(StatusCode::ACCEPTED);
         }
-        match first.recv().await {
-            Some(First::Whole(body)) => answer::json(status_of(&body), body),
-            Some(First::Events(_)) if !accepts(headers, "text/event-stream") => {
+        match first.await {
+            Ok(First::Whole(body)) => answer::json(status_of(&body), body),
+            Ok(First::Events(_)) if !accepts(headers, "text/event-stream") => {
                 answer::empty(StatusCode::NOT_ACCEPTABLE)
             }
-            Some(First::Events(events)) => {
+            Ok(First::Events(events)) => {
                 answer::events(Stream::new(events, Some(Box::new(leaving))))
             }
-            Some(First::Nothing) | None => answer::empty(StatusCode::ACCEPTED),
+            Ok(First::Nothing) | Err(_) => answer::empty(StatusCode::ACCEPTED),
         }
     }
 }
@@ -342,17 +342,14 @@ fn revision(
 /// Without sessions, the status tells some errors apart.
 fn status_of(body: &[u8]) -> StatusCode {
     #[derive(serde::Deserialize)]
-    struct Failed {
-        error: Option<Error>,
-    }
-    #[derive(serde::Deserialize)]
     struct Error {
         code: i64,
     }
-    match serde_json::from_slice::<Failed>(body)
-        .ok()
-        .and_then(|failed| failed.error)
-    {
+    let error = std::str::from_utf8(body).ok().and_then(|text| {
+        let ([error], _) = wire::fields(text, ["error"]).ok()?;
+        serde_json::from_str(error?.get()).ok()
+    });
+    match error {
         Some(Error { code: -32601 }) => StatusCode::NOT_FOUND,
         Some(Error {
             code: -32022..=-32020 | -32600 | -32700,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::session::Sink;
 use crate::wire::encode_event;
@@ -41,7 +41,7 @@ struct Open {
     sent: u64,
     to: Option<mpsc::Sender<Bytes>>,
     /// Waiting to learn whether one answer is all there will be.
-    first: Option<mpsc::UnboundedSender<First>>,
+    first: Option<oneshot::Sender<First>>,
 }
 
 /// How an answer begins.
@@ -74,11 +74,8 @@ impl Streams {
     }
 
     /// A stream for the answer to one POST.
-    pub(super) fn post(
-        self: &Arc<Self>,
-        keep: bool,
-    ) -> (Arc<PostSink>, mpsc::UnboundedReceiver<First>) {
-        let (first, answer) = mpsc::unbounded_channel();
+    pub(super) fn post(self: &Arc<Self>, keep: bool) -> (Arc<PostSink>, oneshot::Receiver<First>) {
+        let (first, answer) = oneshot::channel();
         let mut state = self.state();
         state.next_stream += 1;
         let number = state.next_stream;

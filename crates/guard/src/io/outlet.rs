@@ -30,6 +30,8 @@ pub struct Outlet {
     /// Somebody is writing the rest as the reader takes it.
     draining: AtomicBool,
     room: Notify,
+    /// Somebody wants it flushed, soon.
+    asked: Notify,
     limit: usize,
 }
 
@@ -53,6 +55,7 @@ impl Outlet {
             buffer: Mutex::default(),
             draining: AtomicBool::new(false),
             room: Notify::new(),
+            asked: Notify::new(),
             limit,
         })
     }
@@ -89,6 +92,24 @@ impl Outlet {
         if !self.write_some(&sink) && !self.draining.swap(true, Ordering::AcqRel) {
             let outlet = Arc::clone(self);
             tokio::spawn(async move { outlet.drain(&sink).await });
+        }
+    }
+
+    /// Has it flushed once those who are about to add messages have done so:
+    /// connections that were heard together share one write. Needs
+    /// [`flush_as_asked`](Self::flush_as_asked) to be running.
+    pub fn flush_soon(&self) {
+        self.asked.notify_one();
+    }
+
+    /// Flushes whenever that was asked for, until the stream is closed.
+    pub async fn flush_as_asked(self: Arc<Self>) {
+        loop {
+            self.asked.notified().await;
+            if self.buffer().broken {
+                return;
+            }
+            self.flush();
         }
     }
 
@@ -138,6 +159,7 @@ impl Outlet {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         self.room.notify_waiters();
+        self.asked.notify_one();
     }
 
     /// True if nothing is left to write.

@@ -17,6 +17,9 @@ const PER_REQUEST: [&str; 3] = [
     "io.modelcontextprotocol/clientCapabilities",
 ];
 
+/// A client that does not say who it is.
+pub(super) const UNKNOWN: &str = "unknown";
+
 /// What the client said at the start.
 #[derive(Default)]
 pub(super) struct Handshake {
@@ -58,16 +61,18 @@ impl Handshake {
             && let Ok((values, None)) = wire::fields(meta.get(), PER_REQUEST)
             && values[0].is_some()
         {
-            let entries: Vec<String> = PER_REQUEST
-                .iter()
-                .zip(values)
-                .filter_map(|(key, value)| Some(format!("\"{key}\":{}", value?.get())))
-                .collect();
-            self.meta
-                .get_or_insert_with(|| format!("{{{}}}", entries.join(",")));
-            self.client = values[1]
-                .and_then(|info| serde_json::from_str::<ClientInfo>(info.get()).ok())
-                .map(|client| client.name.into());
+            self.meta.get_or_insert_with(|| {
+                let entries: Vec<String> = PER_REQUEST
+                    .iter()
+                    .zip(values)
+                    .filter_map(|(key, value)| Some(format!("\"{key}\":{}", value?.get())))
+                    .collect();
+                format!("{{{}}}", entries.join(","))
+            });
+            // One who does not say is not the one who called before.
+            let client = values[1].and_then(|info| serde_json::from_str(info.get()).ok());
+            self.client =
+                Some(client.map_or(UNKNOWN.into(), |client: ClientInfo| client.name.into()));
         }
     }
 

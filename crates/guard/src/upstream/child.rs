@@ -66,12 +66,34 @@ const SETTLED: Duration = Duration::from_secs(10);
 /// Unwritten bytes towards a server before its clients are no longer read.
 const BACKLOG: usize = 4 << 20;
 
-impl Link for Arc<Outlet> {
+/// The way to a child, for one client that is read in order, or for many.
+struct Pipe {
+    outlet: Arc<Outlet>,
+    many: bool,
+}
+
+impl Pipe {
+    fn open(outlet: &Arc<Outlet>, many: bool) -> Arc<Self> {
+        if many {
+            tokio::spawn(Arc::clone(outlet).flush_as_asked());
+        }
+        Arc::new(Self {
+            outlet: Arc::clone(outlet),
+            many,
+        })
+    }
+}
+
+impl Link for Pipe {
     fn push(&self, message: Bytes) {
-        Outlet::push(self, &message);
+        self.outlet.push(&message);
     }
     fn flush(&self) {
-        Outlet::flush(self);
+        if self.many {
+            self.outlet.flush_soon();
+        } else {
+            self.outlet.flush();
+        }
     }
 }
 
@@ -99,7 +121,7 @@ impl ChildSpec {
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }
-        let mut child = command.spawn().map_err(failed)?;
+        let mut child = crate::pages::as_before(|| command.spawn()).map_err(failed)?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed(io::Error::other("no pipes")));
         };
@@ -133,7 +155,8 @@ pub fn supervise(
         stopped,
         current,
     };
-    life.session.server_up(Arc::new(Arc::clone(&first.outlet)));
+    let many = life.client.is_none();
+    life.session.server_up(Pipe::open(&first.outlet, many));
     let task = tokio::spawn(async move { life.run(first).await });
     Ok(Supervised { stop, task, outlet })
 }
@@ -182,8 +205,8 @@ impl Life {
                 Ok(running) => {
                     self.session.restarted();
                     self.current.send_replace(Some(Arc::clone(&running.outlet)));
-                    self.session
-                        .server_up(Arc::new(Arc::clone(&running.outlet)));
+                    let many = self.client.is_none();
+                    self.session.server_up(Pipe::open(&running.outlet, many));
                     log!(Warn, "server-restarted", server = &*self.name);
                     next = Some(running);
                 }

@@ -11,6 +11,9 @@ pub struct LineTooLong {
     pub limit: usize,
 }
 
+/// Less room than this is not worth a system call.
+const LEAST_ROOM: usize = 8 << 10;
+
 /// Cuts a stream into lines. Holds at most one line and one read.
 #[derive(Debug)]
 pub struct Lines {
@@ -33,8 +36,11 @@ impl Lines {
 
     /// Where the next bytes go, with room for some.
     pub fn room(&mut self) -> &mut BytesMut {
-        // As much as a pipe holds.
-        self.buffer.reserve(64 << 10);
+        // What a pipe holds, at a time: lines that are still in use keep the
+        // rest from being used again, and so each would cost as much otherwise.
+        if self.buffer.capacity() - self.buffer.len() < LEAST_ROOM {
+            self.buffer.reserve(64 << 10);
+        }
         &mut self.buffer
     }
 

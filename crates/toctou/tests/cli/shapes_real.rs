@@ -385,6 +385,69 @@ server.tool("inbox", { account: z.string() }, async ({ account }) => {
 }
 
 #[test]
+fn safe_job_that_a_library_was_asked_about() {
+    safe(
+        &[],
+        r#"
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { Videos } from "video-service";
+
+const server = new McpServer({ name: "videos", version: "1.0.0" });
+const videos = new Videos();
+const jobs = new Map<string, object>();
+
+async function ask(job: object) {
+  try {
+    return await videos.operations.get({ job });
+  } catch (error) {
+    throw new Error(`no answer: ${error}`);
+  }
+}
+
+server.registerTool("start", {}, async ({ id }) => {
+  jobs.set(id, await videos.operations.start(id));
+  return { content: [] };
+});
+server.registerTool("status", {}, async ({ id }) => {
+  const job = jobs.get(id);
+  if (!job) return { content: [] };
+  const now = await ask(job);
+  jobs.set(id, now);
+  return { content: [{ type: "text", text: JSON.stringify(now) }] };
+});
+"#,
+    );
+}
+
+#[test]
+fn dangerous_list_that_a_helper_made_longer() {
+    dangerous(
+        "regular",
+        &["session-lost-update"],
+        &[],
+        r#"
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { Prices } from "price-service";
+
+const server = new McpServer({ name: "carts", version: "1.0.0" });
+const prices = new Prices();
+const carts = new Map<string, object[]>();
+
+async function longer(cart: object[], item: string) {
+  const price = await prices.of(item);
+  return [...cart, { item, price }];
+}
+
+server.registerTool("add", {}, async ({ id, item }) => {
+  const cart = carts.get(id) ?? [];
+  carts.set(id, await longer(cart, item));
+  return { content: [] };
+});
+"#,
+    );
+}
+
+#[test]
 fn safe_name_that_a_service_gave() {
     safe(
         &[],
