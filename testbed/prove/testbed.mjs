@@ -1,6 +1,7 @@
 // The testbed's servers, from scan.json alone: every racy one is proved, no repaired one is.
-// Usage: node testbed.mjs TOCTOU [--budget TIME] [--schedules COUNT] [--language NAME] [--every] [LANGUAGE/SERVER…]
+// Usage: node testbed.mjs TOCTOU [--budget TIME] [--schedules COUNT] [--language NAME] [--without-services] [--every] [LANGUAGE/SERVER…]
 // --language: typescript and python unless named; rust builds its servers first, which takes minutes.
+// --without-services leaves out those that need a PostgreSQL or a Redis.
 // --every looks for every finding instead of one for each server.
 // PostgreSQL and Redis are started by ../../scripts/services where servers need them, and stopped at the end.
 import { spawn, spawnSync } from 'node:child_process';
@@ -23,7 +24,9 @@ const option = (name, otherwise) => {
 const budget = option('--budget', '5m');
 const schedules = option('--schedules', '8');
 const language = option('--language');
-const every = rest.includes('--every') && rest.splice(rest.indexOf('--every'), 1).length > 0;
+const flag = (name) => rest.includes(name) && rest.splice(rest.indexOf(name), 1).length > 0;
+const every = flag('--every');
+const withoutServices = flag('--without-services');
 const work = mkdtempSync(join(tmpdir(), 'toctou-testbed-'));
 // PostgreSQL does not run as root, and has to get to its files.
 chmodSync(work, 0o711);
@@ -119,7 +122,8 @@ const jobs = [];
 for (const [one, { build, onRequest }] of Object.entries(LANGUAGES)) {
   const expected = JSON.parse(readFileSync(join(TESTBED, one, 'expected.json'), 'utf8'));
   const wanted = (name) => (rest.length === 0 ? language === one || (!language && !onRequest) : rest.includes(`${one}/${name}`));
-  const names = Object.keys(expected.racy).filter(wanted);
+  const left = (name) => withoutServices && one === 'python' && name in STATE;
+  const names = Object.keys(expected.racy).filter((name) => wanted(name) && !left(name));
   if (names.length > 0) build(names.flatMap((name) => [`racy/${name}`, `repaired/${name}`]));
   for (const name of names) for (const kind of ['racy', 'repaired']) jobs.push({ language: one, name, kind });
 }
