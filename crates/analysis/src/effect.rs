@@ -161,6 +161,10 @@ impl Deps {
         if !adds(a, b) {
             return;
         }
+        if a.len() + b.len() > MAX_DEPS && a.iter().chain(b).any(|w| w & ASKED != 0) {
+            *self = Self::from_words(&mut [a.as_slice(), b].concat());
+            return;
+        }
         let mut merged: SmallVec<[u64; 4]> =
             SmallVec::with_capacity((a.len() + b.len()).min(MAX_DEPS));
         let (mut i, mut j) = (0, 0);
@@ -213,6 +217,10 @@ impl Deps {
             // Who has it itself has no need of the answer.
             let all = words.clone();
             words.retain(|w| w & ASKED == 0 || all.binary_search(&(w & !ASKED)).is_err());
+        }
+        if words.len() > MAX_DEPS {
+            // What it was made from matters more than what was asked about.
+            words.retain(|w| w & ASKED == 0);
         }
         words.truncate(MAX_DEPS);
         Self(SmallVec::from_slice(words))
