@@ -158,11 +158,14 @@ impl Deps {
             return;
         }
         let (a, b) = (&self.0, &other.0);
-        if !adds(a, b) {
+        if a.len() + b.len() > MAX_DEPS && a.iter().chain(b).any(|w| w & ASKED != 0) {
+            let adds = |w: &u64| (w & ASKED == 0 || a.len() < MAX_DEPS) && !a.contains(w);
+            if b.iter().any(adds) {
+                *self = Self::from_words(&mut [a.as_slice(), b].concat());
+            }
             return;
         }
-        if a.len() + b.len() > MAX_DEPS && a.iter().chain(b).any(|w| w & ASKED != 0) {
-            *self = Self::from_words(&mut [a.as_slice(), b].concat());
+        if !adds(a, b) {
             return;
         }
         let mut merged: SmallVec<[u64; 4]> =
@@ -550,4 +553,45 @@ pub struct Window {
     /// It was read, deleted in any case, and judged only then.
     pub taken: bool,
     pub id: Site,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(param: u32) -> Dep {
+        Dep {
+            asked: true,
+            ..Dep::on(Source::Param(param))
+        }
+    }
+
+    #[test]
+    fn a_full_set_keeps_what_it_was_made_from() {
+        let questions: Deps = (0..MAX_DEPS as u32).map(asked).collect();
+        let mut deps = questions.clone();
+        deps.extend(&Deps::event(7));
+        assert!(deps.has_event(7));
+        let mut words = questions.words().to_vec();
+        words.extend(Deps::event(7).words());
+        assert!(Deps::from_words(&mut words).has_event(7));
+    }
+
+    #[test]
+    fn an_answer_adds_nothing_to_the_thing_itself() {
+        let mut words = vec![asked(1).pack(), Dep::on(Source::Param(1)).pack()];
+        let deps = Deps::from_words(&mut words);
+        assert_eq!(deps.iter().collect::<Vec<_>>(), [Dep::on(Source::Param(1))]);
+    }
+
+    #[test]
+    fn only_memory_is_asked_about() {
+        let both: Deps = [1, 2]
+            .map(|e| Dep::on(Source::Event(e)))
+            .into_iter()
+            .collect();
+        let answer = both.as_asked(|event| event == 1);
+        let asked: Vec<bool> = answer.iter().map(|dep| dep.asked).collect();
+        assert_eq!(asked, [true, false]);
+    }
 }
