@@ -285,6 +285,7 @@ impl<'a, 'm> Context<'a, 'm> {
             words,
         };
         cx.syms.rest = Some(cx.names.intern("..."));
+        cx.syms.either = Some(cx.words.either);
         cx.collect();
         cx.collect_holders();
         cx
