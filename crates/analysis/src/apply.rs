@@ -674,7 +674,10 @@ impl Interp<'_, '_, '_> {
                 if let Some(v) = value {
                     let deps = self.deps_of(v);
                     self.taint(loc.key, &deps);
-                    self.stored.entry(loc.key).or_default().push(v);
+                    let list = self.stored.entry(loc.key).or_default();
+                    if !list.contains(&v) && list.len() < crate::texts::MAX_ITEMS {
+                        list.push(v);
+                    }
                 }
                 return None;
             }
@@ -709,7 +712,7 @@ impl Interp<'_, '_, '_> {
         let data = event.data.clone();
         // `let to = if … { a } else { b }`: either may be the one that is written.
         if kind == ResourceKind::File && act.is_write() {
-            for key in self.alternatives.get(&loc.key).cloned().unwrap_or_default() {
+            for key in self.variants(loc.key) {
                 let other = Loc { key, ..loc };
                 if self.is_visible(other) {
                     let mut event = event.clone();
