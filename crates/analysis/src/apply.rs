@@ -150,6 +150,13 @@ impl Interp<'_, '_, '_> {
         }
     }
 
+    /// `with open_it():`
+    fn is_held_for_scope(&self, var: Var) -> bool {
+        let mut insts = self.function.blocks.iter().flat_map(|b| &b.insts);
+        insts
+            .any(|i| matches!(i.op, toctou_core::ir::Op::Enter { resource, .. } if resource == var))
+    }
+
     fn is_absent(&self, sym: Sym) -> bool {
         match self.cx.syms.kind(sym) {
             SymKind::Null => true,
@@ -668,6 +675,10 @@ impl Interp<'_, '_, '_> {
             }
             _ => Act::Write,
         };
+        // What is opened for a scope is closed at its end: doing that twice leaves nothing behind.
+        if act == Act::Open && kind == ResourceKind::External && self.is_held_for_scope(view.dst) {
+            return None;
+        }
         let value = effect.value.as_ref().and_then(|p| self.place(p, view));
         if kind == ResourceKind::Memory {
             if !self.cx.may_be_shared(loc.key) {

@@ -598,9 +598,11 @@ impl<'a> Interp<'_, 'a, '_> {
         result = self.normalised_once(f, result);
         for alternative in &summary.alternatives {
             let known = self.rewrite(*alternative, &mut inst);
-            let options = self.alternatives.entry(result).or_default();
-            if known != result && !options.contains(&known) {
-                options.push(known);
+            if known != result {
+                let options = self.alternatives.entry(result).or_default();
+                if !options.contains(&known) {
+                    options.push(known);
+                }
             }
         }
         let deps = self.map_deps(&summary.ret_deps, &mut inst);

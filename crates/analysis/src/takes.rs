@@ -13,6 +13,9 @@ use crate::held::{Held, MAX_ACQUIRES};
 use crate::interp::Interp;
 use crate::sym::{self, SymKind};
 
+/// Who looks at more names than this does something else than to choose one.
+const MAX_NAMES: usize = 8;
+
 impl Interp<'_, '_, '_> {
     /// Reads of what a delete takes away, that are judged after it: whoever read
     /// it before the delete goes on as if he alone had it.
@@ -131,10 +134,10 @@ impl Interp<'_, '_, '_> {
     /// The events that look whether the name that is given back is free.
     pub(crate) fn free_names(&self, ret_deps: &Deps) -> Vec<u32> {
         let mut out = Vec::new();
-        for (r, e) in self.events.iter().enumerate() {
-            if e.act != Act::Check || e.loc.kind != ResourceKind::File {
-                continue;
-            }
+        let looks =
+            |e: &Event| e.act == Act::Check && e.loc.kind == ResourceKind::File && e.call.is_none();
+        let names = self.events.iter().enumerate().filter(|(_, e)| looks(e));
+        for (r, _) in names.take(MAX_NAMES) {
             let r = r as u32;
             let decided = |d: Dep| d.implicit && d.source == Source::Event(r);
             let replaced = ret_deps.iter().any(decided) && self.passes_over(r);

@@ -488,21 +488,19 @@ async def users() -> str:
     );
 }
 
-#[test]
-fn a_pool_that_a_method_makes_is_made_twice() {
-    expect(
-        &["memory-check-then-act"],
+/// What is made by a method, where there is none.
+fn made(how: &str) -> String {
+    format!(
         "
-import asyncpg
+import asyncpg, httpx
 class Store:
     def __init__(self):
-        self.pool = None
+        self.held = None
     async def create(self):
-        pool = await asyncpg.create_pool(\"x\")
-        return pool
+{how}
     async def ensure(self):
-        if self.pool is None:
-            self.pool = await self.create()
+        if self.held is None:
+            self.held = await self.create()
 
 store = Store()
 
@@ -510,6 +508,17 @@ store = Store()
 async def ready() -> str:
     await store.ensure()
     return \"ok\"
-",
-    );
+"
+    )
+}
+
+#[test]
+fn a_pool_that_a_method_makes_is_made_twice() {
+    let pool = "        pool = await asyncpg.create_pool(\"x\")
+        return pool";
+    expect(&["memory-check-then-act"], &made(pool));
+    // What is fetched twice is fetched for nothing.
+    let fetched = "        async with httpx.AsyncClient() as client:
+            return (await client.get(\"http://x\")).json()";
+    expect(&[], &made(fetched));
 }
