@@ -150,6 +150,13 @@ impl Interp<'_, '_, '_> {
         }
     }
 
+    /// `with open_it():`
+    fn is_held_for_scope(&self, var: Var) -> bool {
+        let mut insts = self.function.blocks.iter().flat_map(|b| &b.insts);
+        insts
+            .any(|i| matches!(i.op, toctou_core::ir::Op::Enter { resource, .. } if resource == var))
+    }
+
     fn is_absent(&self, sym: Sym) -> bool {
         match self.cx.syms.kind(sym) {
             SymKind::Null => true,
@@ -668,13 +675,20 @@ impl Interp<'_, '_, '_> {
             }
             _ => Act::Write,
         };
+        // What is opened for a scope is closed at its end: doing that twice leaves nothing behind.
+        if act == Act::Open && kind == ResourceKind::External && self.is_held_for_scope(view.dst) {
+            return None;
+        }
         let value = effect.value.as_ref().and_then(|p| self.place(p, view));
         if kind == ResourceKind::Memory {
             if !self.cx.may_be_shared(loc.key) {
                 if let Some(v) = value {
                     let deps = self.deps_of(v);
                     self.taint(loc.key, &deps);
-                    self.stored.entry(loc.key).or_default().push(v);
+                    let list = self.stored.entry(loc.key).or_default();
+                    if !list.contains(&v) && list.len() < crate::texts::MAX_ITEMS {
+                        list.push(v);
+                    }
                 }
                 return None;
             }
@@ -710,7 +724,7 @@ impl Interp<'_, '_, '_> {
         let data = event.data.clone();
         // `let to = if … { a } else { b }`: either may be the one that is written.
         if kind == ResourceKind::File && act.is_write() {
-            for key in self.alternatives.get(&loc.key).cloned().unwrap_or_default() {
+            for key in self.variants(loc.key) {
                 let other = Loc { key, ..loc };
                 if self.is_visible(other) {
                     let mut event = event.clone();

@@ -479,6 +479,8 @@ pub struct Event {
     pub idempotent: bool,
     /// On an error path (in a handler).
     pub in_handler: bool,
+    /// It was looked for a name that is free, and that one is given back.
+    pub free: bool,
 }
 
 impl Window {

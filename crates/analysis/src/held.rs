@@ -4,6 +4,8 @@
 //! every way to it holds it. Hand-made locks (flags, promise chains, lock files)
 //! come in as acquisitions like those of a library.
 
+mod begun;
+
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -27,6 +29,8 @@ pub(crate) struct Held {
     /// Bits taken and given back, by position, in order.
     pub(crate) changes: FxHashMap<Pos, (u64, u64)>,
     pub(crate) any: bool,
+    /// Transactions that the rounds of a loop begin, by the loop's head: held behind it.
+    after_loops: FxHashMap<u32, u64>,
 }
 
 /// For each acquisition, those that stand for the same: one lock taken by one
@@ -51,31 +55,6 @@ fn either_or(interp: &Interp<'_, '_, '_>) -> Vec<u64> {
     same
 }
 
-/// `if own: BEGIN`: who does not begin a transaction because of what the caller
-/// said is in one already. Where that is decided.
-fn unless_begun(interp: &Interp<'_, '_, '_>, a: &Acquire) -> Option<Pos> {
-    // A statement that writes begins one where it stands, and nowhere else.
-    let writes = |e: &crate::effect::Event| e.at == a.at && e.act.is_write();
-    if a.lock.kind != LockKind::Transaction(true) || interp.events.iter().any(writes) {
-        return None;
-    }
-    let controls = interp.cfg.controls_of(a.at.block);
-    let decides = |block: u32| match interp.function.blocks[block as usize].term {
-        Term::Branch { cond, .. } => {
-            let deps = interp.deps_of(interp.val(cond));
-            deps.events().next().is_none() && !deps.is_empty()
-        }
-        _ => false,
-    };
-    let first = controls.iter().filter(|c| c.way == 0 && decides(c.block));
-    let block = first.map(|c| c.block).min()?;
-    let insts = interp.function.blocks[block as usize].insts.len();
-    Some(Pos {
-        block,
-        inst: insts.checked_sub(1)? as u32,
-    })
-}
-
 /// Does one branch lead to the one or to the other?
 fn are_alternatives(interp: &Interp<'_, '_, '_>, a: u32, b: u32) -> bool {
     let other = interp.cfg.controls_of(b);
@@ -95,6 +74,7 @@ impl Held {
             at_entry: vec![u64::MAX; n],
             changes: FxHashMap::default(),
             any,
+            after_loops: FxHashMap::default(),
         };
         if !any {
             held.at_entry = Vec::new();
@@ -109,8 +89,13 @@ impl Held {
                 }
             } else {
                 held.changes.entry(a.at).or_default().0 |= same[i];
-                if let Some(at) = unless_begun(interp, a) {
-                    held.changes.entry(at).or_default().0 |= same[i];
+                for at in [
+                    begun::unless_begun(interp, a),
+                    begun::unless_empty(interp, a),
+                ] {
+                    if let Some(at) = at {
+                        held.changes.entry(at).or_default().0 |= same[i];
+                    }
                 }
             }
         }
@@ -133,6 +118,7 @@ impl Held {
                 }
             }
         }
+        held.after_loops = begun::begun_in_loops(interp, &held);
         held.flow(interp, &if_true);
         held
     }
@@ -159,7 +145,8 @@ impl Held {
             }
             let mut state = self.at_entry[b as usize];
             let mut thrown = state;
-            for i in 0..blocks[b as usize].insts.len() {
+            // Behind the last instruction stands what the branch decides.
+            for i in 0..=blocks[b as usize].insts.len() {
                 let at = Pos {
                     block: b,
                     inst: i as u32,
@@ -193,6 +180,11 @@ impl Held {
                             out |= bits;
                         }
                     }
+                }
+                if let Some(begun) = self.after_loops.get(&b)
+                    && !begun::is_in_loop(interp, b, edge.to.0)
+                {
+                    out |= begun;
                 }
                 let to = edge.to.0 as usize;
                 let mut new = self.at_entry[to] & out;

@@ -409,6 +409,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             let old = self.vals[i];
             // `path = normalize(path)`: what comes after means the new one.
             self.vals[i] = if self.cx.syms.contains(sym, old) && !self.is_constant(old) {
+                self.note_replaced(sym, old);
                 sym
             } else {
                 self.join_syms(&[old, sym], v.0 as u64)
@@ -425,6 +426,19 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             let ctrl = self.control_deps(self.at.block).as_implicit();
             let sym = self.vals[i];
             self.add_deps(sym, &ctrl);
+        }
+    }
+
+    /// `name = name + "_1"` where something was there: elsewhere it is the old one.
+    fn note_replaced(&mut self, sym: Sym, old: Sym) {
+        let ctrl = self.control_deps(self.at.block).as_implicit();
+        if sym == old || ctrl.events().next().is_none() {
+            return;
+        }
+        self.add_deps(sym, &ctrl);
+        let options = self.alternatives.entry(sym).or_default();
+        if options.len() < 4 && !options.contains(&old) {
+            options.push(old);
         }
     }
 
@@ -787,6 +801,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             site: self.site(),
             idempotent: false,
             in_handler: false,
+            free: false,
         }
     }
 

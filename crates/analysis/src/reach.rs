@@ -148,6 +148,8 @@ pub struct Analysis {
     pub cut_off: usize,
     /// Column sets that cannot be there twice, by table.
     pub unique: std::collections::BTreeMap<String, Vec<Vec<String>>>,
+    /// Tables whose definition was seen.
+    pub defined: std::collections::BTreeSet<String>,
 }
 
 impl Analysis {
@@ -297,6 +299,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
         unknown,
         cut_off: cx.points_to.cut_off(),
         unique: cx.unique.into_iter().collect(),
+        defined: cx.defined,
     }
 }
 

@@ -115,6 +115,30 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         same
     }
 
+    /// What a value, or a name that is made with it, can be where it differs by the way taken.
+    pub(crate) fn variants(&mut self, sym: Sym) -> Vec<Sym> {
+        if let Some(known) = self.alternatives.get(&sym) {
+            return known.clone();
+        }
+        let (SymKind::Join(parts) | SymKind::Concat(parts)) = self.cx.syms.kind(sym).clone() else {
+            return Vec::new();
+        };
+        let differs = parts.iter().position(|p| self.alternatives.contains_key(p));
+        let Some(i) = differs else { return Vec::new() };
+        let options = self.alternatives[&parts[i]].clone();
+        let is_path = matches!(self.cx.syms.kind(sym), SymKind::Join(_));
+        let with = |option: Sym| {
+            let mut parts = parts.to_vec();
+            parts[i] = option;
+            if is_path {
+                self.cx.syms.join(parts)
+            } else {
+                self.concat(parts)
+            }
+        };
+        options.into_iter().map(with).collect()
+    }
+
     /// Are these all several results in one?
     pub(crate) fn is_tuples(&self, syms: &[Sym]) -> bool {
         let first = self.cx.words.first;
