@@ -7,6 +7,7 @@
 
 pub(crate) mod access;
 mod memory;
+mod ready;
 mod values;
 
 use std::cell::RefCell;
@@ -146,6 +147,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub(crate) resources: FxHashSet<Var>,
     /// Plain accesses to memory, and calls, for the check for data races.
     pub(crate) plain: access::Accesses,
+    /// Values of which it was said what type they are: the register that has it.
+    pub(crate) asserted: FxHashMap<Sym, Option<Var>>,
 }
 
 impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
@@ -204,6 +207,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             failing: Vec::new(),
             resources: FxHashSet::default(),
             plain: access::Accesses::default(),
+            asserted: FxHashMap::default(),
             cx,
             id,
             function,
@@ -431,6 +435,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             Op::Copy { dst, src } => {
                 let sym = self.val(*src);
+                self.note_assertion(*dst, sym);
                 self.set(*dst, sym);
             }
             Op::Func { dst, func } => {
