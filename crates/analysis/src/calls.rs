@@ -555,6 +555,11 @@ impl<'a> Interp<'_, 'a, '_> {
         };
         result = self.normalised_once(f, result);
         let deps = self.map_deps(&summary.ret_deps, &mut inst);
+        for (part, deps) in &summary.ret_parts {
+            let part = self.rewrite(*part, &mut inst);
+            let deps = self.map_deps(deps, &mut inst);
+            self.add_deps(part, &deps);
+        }
         if !summary.leaves_held.is_empty() {
             let handle = self
                 .cx

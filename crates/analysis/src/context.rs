@@ -171,6 +171,7 @@ pub struct Words {
     pub catch: Name,
     pub finally: Name,
     pub op: Name,
+    pub either: Name,
     /// The first of several results, and those after it: whether it went well.
     pub first: Name,
     pub others: [Name; 3],
@@ -210,6 +211,7 @@ impl<'a, 'm> Context<'a, 'm> {
             catch: names.intern("catch"),
             finally: names.intern("finally"),
             op: names.intern("<op>"),
+            either: names.intern("??"),
             keywords: names.intern("<keywords>"),
             spread: names.intern(toctou_core::ir::KEYWORDS),
             first: names.intern("#0"),

@@ -566,7 +566,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                         let eq = self.cx.syms.make(SymKind::Eq(l, r));
                         self.cx.syms.make(SymKind::Not(eq))
                     }
-                    BinOp::Either => self.join_syms(&[l, r], u64::from(dst.0)),
+                    BinOp::Either => self.either(l, r, *dst),
                     BinOp::Compare | BinOp::Add | BinOp::Arith | BinOp::Test => {
                         let callee = CalleeSym::Method(self.cx.words.op);
                         self.cx.syms.make(SymKind::Call(Box::new(CallSym {
@@ -590,6 +590,11 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             // A default: whatever the caller gives is what the parameter is.
             Op::Phi { dst, from }
                 if from.first() == Some(dst) && self.function.params.contains(dst) => {}
+            Op::Phi { dst, from } if self.is_chosen_by_first(from) => {
+                let (left, right) = (self.val(from[0]), self.val(from[1]));
+                let sym = self.either(left, right, *dst);
+                self.set(*dst, sym);
+            }
             Op::Phi { dst, from } => {
                 let syms: Vec<Sym> = from.iter().map(|v| self.val(*v)).collect();
                 let sym = self.join_syms(&syms, u64::from(dst.0));

@@ -14,6 +14,9 @@ use crate::interp::{Interp, Release};
 use crate::summary::Summary;
 use crate::sym::{self, Sym, SymKind};
 
+/// Of an object with more parts than this, only the whole is known.
+const MAX_PARTS: usize = 64;
+
 impl Interp<'_, '_, '_> {
     pub(crate) fn summarise(mut self, held: &Held, windows: Vec<Rc<Window>>) -> Summary {
         let first_yield = self.yield_order();
@@ -204,6 +207,9 @@ impl Interp<'_, '_, '_> {
                 })
             }
         };
+        if let Some(ret) = summary.ret {
+            summary.ret_parts = self.parts(ret);
+        }
         // Where a guard is a value, who gets none and goes on chose to.
         if self.guarded && !gives_false && true_held != u64::MAX {
             all_held = true_held;
@@ -221,6 +227,28 @@ impl Interp<'_, '_, '_> {
                 }
             }
         }
+    }
+
+    /// What stands in an object or a list that is written out, and in those inside of it. A
+    /// caller that takes a part has not taken the others.
+    fn parts(&self, whole: Sym) -> Vec<(Sym, Deps)> {
+        let mut out = Vec::new();
+        let mut stack = vec![whole];
+        while let Some(sym) = stack.pop() {
+            let children: Vec<Sym> = match self.cx.syms.kind(sym) {
+                SymKind::Object(fields) => fields.iter().map(|field| field.1).collect(),
+                SymKind::Array(items) => items.to_vec(),
+                _ => continue,
+            };
+            for child in children {
+                let deps = self.deps_of(child);
+                if !deps.is_empty() && out.len() < MAX_PARTS {
+                    out.push((child, deps));
+                    stack.push(child);
+                }
+            }
+        }
+        out
     }
 
     /// Does all that the caller or memory had to do with it go through a question?
@@ -387,6 +415,9 @@ pub(crate) fn compress(summary: &mut Summary) {
             }
         }
         renumber(&mut summary.ret_deps);
+        for (_, deps) in &mut summary.ret_parts {
+            renumber(deps);
+        }
         renumber(&mut summary.throw_deps);
         for call in &mut summary.sym_calls {
             call.arg_deps.iter_mut().for_each(|d| d.renumber(&map));
@@ -411,6 +442,7 @@ pub(crate) fn wanted(summary: &Summary) -> Vec<bool> {
         }
     };
     note(&summary.ret_deps);
+    summary.ret_parts.iter().for_each(|part| note(&part.1));
     note(&summary.throw_deps);
     for call in &summary.sym_calls {
         call.arg_deps.iter().for_each(&mut note);

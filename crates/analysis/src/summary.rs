@@ -32,6 +32,8 @@ pub struct Summary {
     /// What comes back, in this function's terms.
     pub ret: Option<Sym>,
     pub ret_deps: Deps,
+    /// Of an object or a list that is written out: what is in it, and what that depends on.
+    pub ret_parts: Vec<(Sym, Deps)>,
     /// It is what somebody outside answered.
     pub answers: bool,
     /// Reads that decide whether the function fails.

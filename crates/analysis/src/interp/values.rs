@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::Interp;
 use crate::effect::{Act, Dep, Deps, Event, Source, word_of_answer, word_of_field};
-use crate::sym::{self, CalleeSym, Sym, SymKind};
+use crate::sym::{self, CallSym, CalleeSym, Sym, SymKind};
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{BlockId, Term, Var};
@@ -84,6 +84,33 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 joined
             }
         }
+    }
+
+    /// Is it the first of two that decides which of them it is?
+    pub(super) fn is_chosen_by_first(&self, from: &[Var]) -> bool {
+        let [first, _] = *from else { return false };
+        self.cfg.preds[self.at.block as usize].iter().any(|&pred| {
+            let term = &self.function.blocks[pred as usize].term;
+            matches!(term, Term::Branch { cond, .. } if *cond == first)
+        })
+    }
+
+    /// `a ?? b`. Where it is not known which, the same two give the same one again.
+    pub(super) fn either(&mut self, left: Sym, right: Sym, dst: Var) -> Sym {
+        let joined = self.join_syms(&[left, right], u64::from(dst.0));
+        if !matches!(self.cx.syms.kind(joined), SymKind::Unknown(_)) {
+            return joined;
+        }
+        let callee = CalleeSym::Method(self.cx.words.either);
+        let same = self.cx.syms.make(SymKind::Call(Box::new(CallSym {
+            callee,
+            recv: None,
+            args: [left, right].into(),
+        })));
+        if let Some(options) = self.alternatives.get(&joined).cloned() {
+            self.alternatives.insert(same, options);
+        }
+        same
     }
 
     /// Are these all several results in one?

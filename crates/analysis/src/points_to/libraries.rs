@@ -16,7 +16,14 @@ impl PointsTo {
         recv: Option<ObjId>,
     ) {
         let site = &mut self.calls[call as usize];
-        if site.exts.contains(&entity) || site.exts.len() >= 8 {
+        if site.exts.contains(&entity) {
+            // Another object of the same kind: what is in it is its own.
+            for rule in env.library.calls(entity, env.entities, env.names).iter() {
+                self.entries(call, rule, recv);
+            }
+            return;
+        }
+        if site.exts.len() >= 8 {
             return;
         }
         site.exts.push(entity);
@@ -85,18 +92,6 @@ impl PointsTo {
                     self.copy(node, dst);
                 }
             }
-            ResultRule::Element | ResultRule::Read => {
-                // Reading an entry of a container gives what was put into it.
-                if let Some(recv) = recv
-                    && matches!(
-                        self.objs[recv.0 as usize],
-                        Obj::Container(..) | Obj::Array(_)
-                    )
-                {
-                    let elem = self.elem(recv);
-                    self.copy(elem, dst);
-                }
-            }
             ResultRule::Arg(i) => {
                 if let Some(&arg) = args.get(i) {
                     self.copy(arg, dst);
@@ -117,6 +112,8 @@ impl PointsTo {
                 }
             }
             ResultRule::Default
+            | ResultRule::Element
+            | ResultRule::Read
             | ResultRule::Fresh
             | ResultRule::Join
             | ResultRule::Made
@@ -124,26 +121,41 @@ impl PointsTo {
             | ResultRule::Returned
             | ResultRule::None => {}
         }
+        self.entries(call, rule, recv);
         for e in &rule.effects {
-            if let Some(value) = &e.value
-                && let PlaceBase::Arg(i) = value.base
-                && value.fields.is_empty()
-                && let Some(&arg) = args.get(i)
-                && let Some(recv) = recv
-                && matches!(
-                    self.objs[recv.0 as usize],
-                    Obj::Container(..) | Obj::Array(_)
-                )
-            {
-                let elem = self.elem(recv);
-                self.copy(arg, elem);
-            }
             if let Some(callback) = &e.callback {
                 self.callback_place(env, call, rule, usize::MAX, callback, &args);
             }
         }
         for (i, c) in rule.callbacks.iter().enumerate() {
             self.callback_place(env, call, rule, i, &c.place, &args);
+        }
+    }
+
+    /// What is put into a container comes out of it again.
+    fn entries(&mut self, call: u32, rule: &CallRule, recv: Option<ObjId>) {
+        let Some(recv) = recv.filter(|recv| {
+            let obj = self.objs[recv.0 as usize];
+            matches!(obj, Obj::Container(..) | Obj::Array(_))
+        }) else {
+            return;
+        };
+        let elem = self.elem(recv);
+        let site = &self.calls[call as usize];
+        let dst = site.dst;
+        let put = rule.effects.iter().filter_map(|e| match &e.value {
+            Some(PlaceExpr {
+                base: PlaceBase::Arg(i),
+                fields,
+                ..
+            }) if fields.is_empty() => site.args.get(*i).copied(),
+            _ => None,
+        });
+        for arg in put.collect::<Vec<_>>() {
+            self.copy(arg, elem);
+        }
+        if matches!(rule.result, ResultRule::Element | ResultRule::Read) {
+            self.copy(elem, dst);
         }
     }
 
