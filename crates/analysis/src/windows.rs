@@ -273,6 +273,9 @@ impl Interp<'_, '_, '_> {
         if (!data || fresh_memory) && self.looks_again(read, w, data) {
             return None;
         }
+        if data && self.reads_in_place(read, w) {
+            return None;
+        }
         // Waiting for what another call has begun, and keeping it, is the cure.
         if write.copies && !data {
             return None;
