@@ -483,6 +483,14 @@ pub struct Event {
     pub free: bool,
 }
 
+impl Event {
+    /// Is it a part of the statement that makes another?
+    pub fn is_within(&self, other: &Self) -> bool {
+        let (span, statement) = (self.trail.span, other.trail.span);
+        span.start >= statement.start && span.end <= statement.end
+    }
+}
+
 impl Window {
     /// What was read is written back later, and meanwhile only other processes can come between.
     pub fn between_processes(meet: FuncId, read: &Trail, write: &Event, id: Site) -> Self {
@@ -498,6 +506,8 @@ impl Window {
             data: true,
             tested: false,
             compared: false,
+            counted: false,
+            renews: false,
             keyed: false,
             checked: Vec::new(),
             read_row: None,
@@ -554,6 +564,10 @@ pub struct Window {
     pub tested: bool,
     /// … by a comparison (`<`, `>=`).
     pub compared: bool,
+    /// … with a limit, and then there is one more of it.
+    pub counted: bool,
+    /// Only where there is a value already is it replaced.
+    pub renews: bool,
     /// The place that is written depends on what was read.
     pub keyed: bool,
     /// Attributes of what was read that decide about the write.

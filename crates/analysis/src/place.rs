@@ -51,21 +51,34 @@ impl Interp<'_, '_, '_> {
     /// `x = fresh || x`: what the statement itself reads, nobody has come between.
     pub(crate) fn reads_in_place(&self, read: &Event, w: usize) -> bool {
         let write = &self.events[w];
-        let statement = write.trail.span;
-        let inside = |e: &Event| {
-            let span = e.trail.span;
-            span != read.trail.span && span.start >= statement.start && span.end <= statement.end
-        };
         read.loc.kind == ResourceKind::Memory
             && write.call.is_none()
             && self.events.iter().enumerate().any(|(i, e)| {
                 e.call.is_none()
                     && e.act == Act::Read
                     && e.loc == read.loc
-                    && inside(e)
+                    && e.trail.span != read.trail.span
+                    && e.is_within(write)
                     && write.data.has_event(i as u32)
                     && !self.walk(i, w).yielded
             })
+    }
+
+    /// How much there is in memory was compared with a limit, and then there is more of it:
+    /// an entry is added, a number is raised. Nothing is lost by that, but two pass the test.
+    pub(crate) fn counts_up(&self, r: usize, w: usize) -> bool {
+        let (read, write) = (&self.events[r], &self.events[w]);
+        let memory = read.loc.kind == ResourceKind::Memory && write.loc.kind == read.loc.kind;
+        if !memory || read.act != Act::Read || !self.is_limited(r, write) {
+            return false;
+        }
+        let entry = write.loc.key == read.loc.key && write.loc.entry.is_some()
+            || matches!(self.cx.syms.kind(write.loc.key), SymKind::Index(base, _) if *base == read.loc.key);
+        match write.act {
+            Act::Append => write.loc.key == read.loc.key,
+            Act::Write => entry || write.loc == read.loc && self.reads_in_place(read, w),
+            _ => false,
+        }
     }
 
     /// A collection in memory, gone through with pauses, and written out whole.

@@ -84,6 +84,10 @@ pub struct ReachedWindow {
     pub tested: bool,
     /// … by a comparison (`<`, `>=`).
     pub compared: bool,
+    /// … with a limit, and then there is one more of it.
+    pub counted: bool,
+    /// Only where there is a value already is it replaced.
+    pub renews: bool,
     /// Others change parts of what is in this place.
     pub changed_within: bool,
     pub keyed: bool,
@@ -482,6 +486,8 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         data: w.data,
         tested: w.tested,
         compared: w.compared,
+        counted: w.counted,
+        renews: w.renews,
         changed_within: match cx.syms.kind(w.loc.key) {
             SymKind::VarLoc(cell) => cx.changed_cells.contains(cell),
             SymKind::Field(_, name) => cx.changed_fields.contains(name),
