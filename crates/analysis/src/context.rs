@@ -146,6 +146,8 @@ pub struct Context<'a, 'm> {
     pub entered: FxHashSet<FuncId>,
     /// Column sets that cannot be there twice, by table.
     pub unique: FxHashMap<String, Vec<Vec<String>>>,
+    /// Tables whose definition was seen.
+    pub defined: std::collections::BTreeSet<String>,
     /// Columns that some statement changes in rows that are there, in plain letters.
     /// `None`: that is not known of one of the statements.
     pub updated: FxHashMap<Sym, Option<FxHashSet<String>>>,
@@ -185,6 +187,8 @@ pub struct Words {
     pub wrappers: FxHashSet<Name>,
     /// What says of which kind a thing is, or how old.
     pub asides: FxHashSet<Name>,
+    /// How many rows the last statement has changed, asked of who has run it.
+    pub rowcount: Name,
 }
 
 impl<'a, 'm> Context<'a, 'm> {
@@ -225,6 +229,7 @@ impl<'a, 'm> Context<'a, 'm> {
                 "releaseLock",
             ]
             .map(|w| names.intern(w)),
+            rowcount: names.intern("rowcount"),
             asides: models.asides().map(|w| names.intern(w)).collect(),
             wrappers: [
                 "rows", "row", "data", "result", "results", "value", "values", "items", "length",
@@ -275,6 +280,7 @@ impl<'a, 'm> Context<'a, 'm> {
             defects: Vec::new(),
             entered: FxHashSet::default(),
             unique: FxHashMap::default(),
+            defined: std::collections::BTreeSet::new(),
             updated: FxHashMap::default(),
             unknown_calls: FxHashMap::default(),
             looped_cells: FxHashSet::default(),
@@ -285,6 +291,7 @@ impl<'a, 'm> Context<'a, 'm> {
             words,
         };
         cx.syms.rest = Some(cx.names.intern("..."));
+        cx.syms.either = Some(cx.words.either);
         cx.collect();
         cx.collect_holders();
         cx

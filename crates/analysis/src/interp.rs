@@ -56,6 +56,20 @@ pub enum Release {
     Transaction,
 }
 
+/// What was written to a file.
+#[derive(Clone, Default)]
+pub struct Written {
+    pub deps: Deps,
+    pub value: Option<Sym>,
+}
+
+impl Written {
+    pub fn add(&mut self, deps: &Deps, value: Option<Sym>) {
+        self.deps.extend(deps);
+        self.value = value.or(self.value);
+    }
+}
+
 pub struct InnerWindow {
     pub at: Pos,
     pub window: Window,
@@ -99,7 +113,7 @@ pub struct Interp<'c, 'a, 'm> {
     /// Values that were put into a place in memory, by this function or below.
     pub stored: FxHashMap<Sym, Vec<Sym>>,
     /// What the files written here hold, also those that nobody else can name.
-    pub file_data: FxHashMap<Sym, Deps>,
+    pub file_data: FxHashMap<Sym, Written>,
     pub events: Vec<Event>,
     event_ids: FxHashMap<(u32, u32), u32>,
     pub(crate) event_count: u32,
@@ -399,6 +413,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             let old = self.vals[i];
             // `path = normalize(path)`: what comes after means the new one.
             self.vals[i] = if self.cx.syms.contains(sym, old) && !self.is_constant(old) {
+                self.note_replaced(sym, old);
                 sym
             } else {
                 self.join_syms(&[old, sym], v.0 as u64)
@@ -415,6 +430,19 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             let ctrl = self.control_deps(self.at.block).as_implicit();
             let sym = self.vals[i];
             self.add_deps(sym, &ctrl);
+        }
+    }
+
+    /// `name = name + "_1"` where something was there: elsewhere it is the old one.
+    fn note_replaced(&mut self, sym: Sym, old: Sym) {
+        let ctrl = self.control_deps(self.at.block).as_implicit();
+        if sym == old || ctrl.events().next().is_none() {
+            return;
+        }
+        self.add_deps(sym, &ctrl);
+        let options = self.alternatives.entry(sym).or_default();
+        if options.len() < 4 && !options.contains(&old) {
+            options.push(old);
         }
     }
 
@@ -759,6 +787,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             mode: Mode::Blind,
             loc,
             data: Deps::default(),
+            value: None,
             key_deps: Deps::default(),
             ctrl: Deps::default(),
             row: None,
@@ -777,6 +806,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             site: self.site(),
             idempotent: false,
             in_handler: false,
+            free: false,
         }
     }
 

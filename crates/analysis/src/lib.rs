@@ -17,6 +17,7 @@ mod entries;
 mod held;
 mod instance;
 mod interp;
+mod kept;
 mod latch;
 mod library;
 mod linkage;
@@ -33,6 +34,7 @@ mod summarise;
 mod summary;
 mod sym;
 mod takes;
+mod texts;
 mod walk;
 mod windows;
 
@@ -56,6 +58,8 @@ pub fn analyze(program: &Program, models: &Models) -> Analysis {
         for (table, columns) in toctou_models::sql::unique_columns(schema) {
             cx.unique.entry(table).or_default().push(columns);
         }
+        cx.defined
+            .extend(toctou_models::sql::defined_tables(schema));
     }
     let edges = order::edges(program, &cx.points_to);
     for component in order::components(&edges) {

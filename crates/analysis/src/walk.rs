@@ -75,9 +75,10 @@ impl Interp<'_, '_, '_> {
             }
             // What is opened below, after a check there, is a window there.
             let checked_below = e.call.is_some()
-                && e.ctrl
-                    .events()
-                    .any(|(c, _)| self.events[c as usize].loc.kind == ResourceKind::Memory);
+                && e.ctrl.events().any(|(c, _)| {
+                    let check = &self.events[c as usize];
+                    check.call == e.call && check.loc.kind == ResourceKind::Memory
+                });
             if e.act == Act::Open && !checked_below {
                 others.insert(e.at);
                 if e.loc.kind == ResourceKind::External {

@@ -19,6 +19,7 @@ use crate::sym::{self, Sym, SymKind};
 pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     interp.settle();
     interp.note_conflicts();
+    interp.note_counts();
     let ctrl = interp.event_controls();
     for (event, deps) in interp.events.iter_mut().zip(ctrl) {
         event.ctrl.extend(&deps);
@@ -272,8 +273,15 @@ impl Interp<'_, '_, '_> {
         if (!data || fresh_memory) && self.looks_again(read, w, data) {
             return None;
         }
+        if data && self.reads_in_place(read, w) {
+            return None;
+        }
         // Waiting for what another call has begun, and keeping it, is the cure.
         if write.copies && !data {
+            return None;
+        }
+        // What a callee has looked up last, and given back, is put where it was.
+        if write.puts_back && self.is_kept_at_once(read, write) {
             return None;
         }
         // That a value somewhere below decided about a write somewhere else
@@ -359,6 +367,18 @@ impl Interp<'_, '_, '_> {
             }
         }
         self.is_open(&window).then_some(window)
+    }
+
+    /// Is nothing waited for between the two but the call that reads?
+    fn is_kept_at_once(&self, read: &Event, write: &Event) -> bool {
+        let between = |at: &crate::effect::Pos| *at > read.at && *at < write.at;
+        let last = |e: &Event| {
+            e.call == read.call && e.loc == write.loc && e.act.is_read() && !e.yields_after
+        };
+        read.call.is_some()
+            && read.at.block == write.at.block
+            && self.yields.keys().filter(|at| between(at)).count() <= 1
+            && self.events.iter().any(last)
     }
 
     /// Does the function give back what was read, and not only whether it was there?

@@ -95,10 +95,12 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         })
     }
 
-    /// `a ?? b`. Where it is not known which, the same two give the same one again.
+    /// `a ?? b`. Where it is not known which, the same two give the same one again, unless
+    /// one of them was read from what others change.
     pub(super) fn either(&mut self, left: Sym, right: Sym, dst: Var) -> Sym {
         let joined = self.join_syms(&[left, right], u64::from(dst.0));
-        if !matches!(self.cx.syms.kind(joined), SymKind::Unknown(_)) {
+        let unknown = matches!(self.cx.syms.kind(joined), SymKind::Unknown(_));
+        if !unknown || self.deps_of(joined).events().next().is_some() {
             return joined;
         }
         let callee = CalleeSym::Method(self.cx.words.either);
@@ -111,6 +113,30 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             self.alternatives.insert(same, options);
         }
         same
+    }
+
+    /// What a value, or a name that is made with it, can be where it differs by the way taken.
+    pub(crate) fn variants(&mut self, sym: Sym) -> Vec<Sym> {
+        if let Some(known) = self.alternatives.get(&sym) {
+            return known.clone();
+        }
+        let (SymKind::Join(parts) | SymKind::Concat(parts)) = self.cx.syms.kind(sym).clone() else {
+            return Vec::new();
+        };
+        let differs = parts.iter().position(|p| self.alternatives.contains_key(p));
+        let Some(i) = differs else { return Vec::new() };
+        let options = self.alternatives[&parts[i]].clone();
+        let is_path = matches!(self.cx.syms.kind(sym), SymKind::Join(_));
+        let with = |option: Sym| {
+            let mut parts = parts.to_vec();
+            parts[i] = option;
+            if is_path {
+                self.cx.syms.join(parts)
+            } else {
+                self.concat(parts)
+            }
+        };
+        options.into_iter().map(with).collect()
     }
 
     /// Are these all several results in one?

@@ -20,9 +20,11 @@ mod shapes_go;
 mod shapes_go_shared;
 mod shapes_python;
 mod shapes_python_stores;
+mod shapes_python_values;
 mod shapes_real;
 mod shapes_rust;
 mod shapes_rust_stores;
+mod shapes_values;
 mod since;
 mod sources;
 #[path = "../../../sync/tests/support/mod.rs"]
