@@ -175,7 +175,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     entries.extend(crate::requests::handlers(&cx, edges));
     entries.extend(crate::requests::table_entries(&cx, &entries, edges));
     let mut roots = roots(&cx, entries);
-    wrapped(&cx, &mut roots);
+    let told = wrapped(&cx, &mut roots);
     let activations = activations(&cx, &roots, edges);
     // What runs in threads that were started, beside handlers.
     let spawned = cx.plain.iter().flat_map(|p| &p.calls).filter(|c| c.spawned);
@@ -285,7 +285,12 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
         )
     });
     drop_echoes(&mut windows);
-    let defects = defects(&cx, &roots, edges, in_server);
+    // What a wrapper calls for one handler, it does not call for the others.
+    let mut callers = order::reverse(edges);
+    for (wrapper, handler) in told {
+        callers[handler.0 as usize].retain(|c| *c != wrapper.0);
+    }
+    let defects = defects(&cx, &roots, &callers, in_server);
     let mut unknown: Vec<(String, u32)> = cx.unknown_calls.drain().collect();
     unknown.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let mut listed: Vec<Reach> = roots
@@ -564,12 +569,11 @@ fn names_at_meet(cx: &Context<'_, '_>, w: &Rc<Window>) -> (String, Option<String
 fn defects(
     cx: &Context<'_, '_>,
     roots: &[FoundEntry],
-    edges: &[Vec<u32>],
+    callers: &[Vec<u32>],
     in_server: bool,
 ) -> Vec<Defect> {
     let mut out: Vec<Defect> = Vec::new();
     let mut seen = FxHashSet::default();
-    let callers = order::reverse(edges);
     for d in &cx.defects {
         if !seen.insert((d.kind, d.func, d.span)) {
             continue;
@@ -579,7 +583,7 @@ fn defects(
             (DefectKind::NoLimit, Some((func, _))) => func,
             _ => d.func,
         };
-        let leads = order::reachable(&callers, [at]);
+        let leads = order::reachable(callers, [at]);
         let mut reached_by: Vec<Reach> = roots
             .iter()
             .filter(|r| r.kind != EntryKind::Startup && leads[r.handler.0 as usize])

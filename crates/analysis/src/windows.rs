@@ -312,7 +312,10 @@ impl Interp<'_, '_, '_> {
             read.loc.kind,
             ResourceKind::File | ResourceKind::Row | ResourceKind::Kv
         ) && !self.cx.is_own_to_process(read.loc.key);
-        let given_back = self.is_given_back(r) && !self.cx.holds_holders(write.loc.key);
+        // What was there, and is replaced, is no cache that missed.
+        let given_back = self.is_given_back(r)
+            && !self.cx.holds_holders(write.loc.key)
+            && self.said_at(r, write.at.block).0 != Some(true);
         let write_in_handler = write.in_handler || self.is_handler_block(write.at.block);
         let mut window = Window {
             // A snapshot races on what it was taken of, a count on what is counted.
@@ -488,20 +491,28 @@ impl Interp<'_, '_, '_> {
 
     /// Does the write happen where what was read is there, or where it is not?
     pub(crate) fn polarity(&self, r: usize, write: &Event) -> Option<bool> {
-        self.said_at(r, write.at.block)
+        let (plainly, somehow) = self.said_at(r, write.at.block);
+        plainly.or(somehow)
     }
 
-    /// Is a block reached where what was read is there, or where it is not?
-    pub(crate) fn said_at(&self, r: usize, block: u32) -> Option<bool> {
+    /// Is a block reached where what was read is there, or where it is not? Said by a
+    /// comparison of it that every way there passes, and by whatever was made of it.
+    pub(crate) fn said_at(&self, r: usize, at: u32) -> (Option<bool>, Option<bool>) {
         let read = &self.events[r];
         let mut found = None;
-        let mut plain = None;
-        for control in self.cfg.controls_of(block).iter() {
+        let mut plainly = None;
+        for control in self.cfg.controls_of(at).iter() {
             let block = &self.function.blocks[control.block as usize];
             let said = if control.way < 2 {
-                let Term::Branch { cond, .. } = block.term else {
+                let Term::Branch {
+                    cond,
+                    then,
+                    otherwise,
+                } = block.term
+                else {
                     continue;
                 };
+                let next = if control.way == 0 { then } else { otherwise };
                 let mut sym = self.val(cond);
                 let deps = self.deps_of(sym);
                 if !deps.events().any(|(e, _)| e as usize == r) {
@@ -522,15 +533,15 @@ impl Interp<'_, '_, '_> {
                     SymKind::Eq(..) => !yes,
                     _ => yes,
                 };
-                // What was read says more than what others made of it.
                 let itself = |side: Sym| {
                     self.cx.syms.contains(side, read.loc.key)
                         && !matches!(self.cx.syms.kind(side), SymKind::Call(_))
                 };
                 if let SymKind::Eq(a, b) = *self.cx.syms.kind(sym)
                     && (itself(a) || itself(b))
+                    && self.cfg.dominates(next.0, at)
                 {
-                    plain = Some(said);
+                    plainly = Some(said);
                 }
                 said
             } else if control.block == read.at.block {
@@ -540,7 +551,7 @@ impl Interp<'_, '_, '_> {
             };
             found = Some(said);
         }
-        plain.or(found)
+        (plainly, found)
     }
 
     pub(crate) fn is_handler_block(&self, block: u32) -> bool {
