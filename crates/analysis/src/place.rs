@@ -39,13 +39,26 @@ impl Interp<'_, '_, '_> {
         write.call.is_some()
             && self.events.iter().enumerate().any(|(i, e)| {
                 // Of rows, it looks at those that it writes, however they were found.
-                let same = e.loc == read.loc
-                    || e.loc.kind == ResourceKind::Row && !data && e.loc.key == read.loc.key;
+                let rows = e.loc.kind == ResourceKind::Row && e.loc.key == read.loc.key;
+                let same = match data && rows {
+                    // What is written is made of what it sees then, and of nothing seen before.
+                    true => self.asks_for(e, write) && !self.asks_for(read, write),
+                    false => rows || e.loc == read.loc,
+                };
                 e.call == write.call
                     && e.act.is_read()
                     && same
                     && (write.data.has_event(i as u32) || !data && write.ctrl.has_event(i as u32))
             })
+    }
+
+    /// Does a query ask for a column that a statement writes?
+    fn asks_for(&self, query: &Event, write: &Event) -> bool {
+        let (Some(asked), Some(written)) = (&query.row, &write.row) else {
+            return true;
+        };
+        let all = |c: &Name| self.cx.names.text(*c) == "*" || written.columns.contains(c);
+        asked.columns.is_empty() || asked.columns.iter().any(all)
     }
 
     /// A collection in memory, gone through with pauses, and written out whole.

@@ -269,8 +269,8 @@ impl Interp<'_, '_, '_> {
         if looked && (self.looks_after(read, write) || self.puts_right(r, write)) {
             return None;
         }
-        let fresh_memory = read.loc.kind == ResourceKind::Memory;
-        if (!data || fresh_memory) && self.looks_again(read, w, data) {
+        let fresh = matches!(read.loc.kind, ResourceKind::Memory | ResourceKind::Row);
+        if (!data || fresh) && self.looks_again(read, w, data) {
             return None;
         }
         // Waiting for what another call has begun, and keeping it, is the cure.
