@@ -554,6 +554,8 @@ pub struct Window {
     pub positive: Option<bool>,
     /// It was read, deleted in any case, and judged only then.
     pub taken: bool,
+    /// The read decided only whether to wait before the write.
+    pub waits: bool,
     pub id: Site,
 }
 

@@ -34,6 +34,7 @@ mod summary;
 mod sym;
 mod takes;
 mod texts;
+mod waits;
 mod walk;
 mod windows;
 

@@ -222,6 +222,7 @@ impl Interp<'_, '_, '_> {
             aside: false,
             positive: None,
             taken: false,
+            waits: false,
             id: sym::through(write.site, write.site),
         };
         let bits = held.at(write.at);

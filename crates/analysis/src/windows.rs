@@ -133,6 +133,10 @@ impl Interp<'_, '_, '_> {
             for (r, attr) in self.taken_by(w) {
                 note(r, false, false, attr);
             }
+            let waited = self.waited_for(write);
+            for &r in &waited {
+                note(r, false, false, None);
+            }
             // A temporary file with a fixed name: written, then renamed.
             if write.act == Act::Delete && write.mode == Mode::Replace {
                 // Who creates it exclusively shares it with nobody.
@@ -159,6 +163,7 @@ impl Interp<'_, '_, '_> {
                         .any(|d| d.implicit && d.source == crate::effect::Source::Event(r))
                     && self.events[r as usize].act != Act::Write
                     && !self.taken_by(w).iter().any(|t| t.0 == r)
+                    && !waited.contains(&r)
                 {
                     continue;
                 }
@@ -290,7 +295,8 @@ impl Interp<'_, '_, '_> {
         {
             return None;
         }
-        if self.is_closed_by_itself(read, write, r as u32, data, &checked) {
+        let waits = !tested && !data && self.waited_for(write).contains(&(r as u32));
+        if !waits && self.is_closed_by_itself(read, write, r as u32, data, &checked) {
             return None;
         }
         let walk = self.walk(r, w);
@@ -350,6 +356,7 @@ impl Interp<'_, '_, '_> {
                 self.polarity(r, write)
             },
             taken,
+            waits,
             id: sym::through(read.site, write.site),
         };
         for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {

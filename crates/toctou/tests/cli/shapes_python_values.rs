@@ -522,3 +522,53 @@ fn a_pool_that_a_method_makes_is_made_twice() {
             return (await client.get(\"http://x\")).json()";
     expect(&[], &made(fetched));
 }
+
+/// A limiter that waits where there were too many calls.
+fn limiter(body: &str) -> String {
+    format!(
+        "
+import time
+class RateLimiter:
+    def __init__(self):
+        self.calls = []
+        self.last = 0.0
+        self.lock = asyncio.Lock()
+    async def acquire(self):
+        now = time.time()
+{body}
+limiter = RateLimiter()
+
+@mcp.tool()
+async def search(q: str) -> str:
+    await limiter.acquire()
+    return q
+"
+    )
+}
+
+#[test]
+fn a_limiter_that_waits_and_goes_on_lets_all_go_on() {
+    let counted = "        if len(self.calls) >= 30:
+            await asyncio.sleep(60)
+        self.calls.append(now)
+";
+    expect(&["non-atomic-rate-limit"], &limiter(counted));
+    let spaced = "        wait = self.last + 1.0 - now
+        if wait > 0:
+            await asyncio.sleep(wait)
+        self.last = time.time()
+";
+    expect(&["non-atomic-rate-limit"], &limiter(spaced));
+    // It looks again after the wait.
+    expect(&[], &limiter(&counted.replace("if len", "while len")));
+    // One after the other.
+    let locked = counted.replace("        ", "            ");
+    let locked = format!("        async with self.lock:\n{locked}");
+    expect(&[], &limiter(&locked));
+    // Nobody counts after the wait.
+    let early = "        self.calls.append(now)
+        if len(self.calls) >= 30:
+            await asyncio.sleep(60)
+";
+    expect(&[], &limiter(early));
+}
