@@ -712,10 +712,11 @@ impl Interp<'_, '_, '_> {
         }
         event.idempotent = effect.idempotency.iter().any(|p| self.is_given(p, view));
         if kind == ResourceKind::File && act == Act::Write {
+            event.value = value;
             self.file_data
                 .entry(loc.key)
                 .or_default()
-                .extend(&event.data);
+                .add(&event.data, value);
         }
         if !self.is_visible(loc) {
             return None;
@@ -763,7 +764,7 @@ impl Interp<'_, '_, '_> {
 
     fn rename(&mut self, from: Loc, effect: &EffectRule, view: &CallView<'_>) -> Option<u32> {
         let to = effect.value.as_ref().and_then(|p| self.place(p, view))?;
-        let source_deps = self.written_to(from.key);
+        let written = self.file_data.get(&from.key).cloned().unwrap_or_default();
         // A folder that is moved brings its links along. A file that was written here does not.
         if !self.file_data.contains_key(&from.key) && from.kind == ResourceKind::File {
             self.cx.relinkers.insert(self.id);
@@ -790,13 +791,9 @@ impl Interp<'_, '_, '_> {
         };
         event.key_deps = self.deps_of(to);
         // What the renamed file holds is what the new one holds.
-        event.data = source_deps;
+        event.data = written.deps;
+        event.value = written.value;
         self.push(event)
-    }
-
-    /// What was written to a file under this name, here.
-    fn written_to(&self, path: Sym) -> Deps {
-        self.file_data.get(&path).cloned().unwrap_or_default()
     }
 
     pub fn tagged(

@@ -291,6 +291,7 @@ impl<'a, 'm> Context<'a, 'm> {
             words,
         };
         cx.syms.rest = Some(cx.names.intern("..."));
+        cx.syms.either = Some(cx.words.either);
         cx.collect();
         cx.collect_holders();
         cx

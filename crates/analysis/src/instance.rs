@@ -35,19 +35,25 @@ impl<'a> Interp<'_, 'a, '_> {
                 // Its value may still carry what it was given.
                 let data = self.map_deps(&e.data, inst);
                 if e.act.is_write() {
+                    let value = e.value.map(|v| self.rewrite(v, inst));
                     match e.loc.kind {
                         ResourceKind::Memory => self.taint(key, &data),
-                        ResourceKind::File => self.file_data.entry(key).or_default().extend(&data),
+                        ResourceKind::File => {
+                            self.file_data.entry(key).or_default().add(&data, value);
+                        }
                         _ => {}
                     }
                 }
                 continue;
             }
             let data = self.map_deps(&e.data, inst);
+            let value = e.value.map(|v| self.rewrite(v, inst));
             if e.act.is_write() {
                 match loc.kind {
                     ResourceKind::Memory => self.taint(key, &data),
-                    ResourceKind::File => self.file_data.entry(key).or_default().extend(&data),
+                    ResourceKind::File => {
+                        self.file_data.entry(key).or_default().add(&data, value);
+                    }
                     _ => {}
                 }
             }
@@ -57,6 +63,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 mode: e.mode,
                 loc,
                 data,
+                value,
                 key_deps: self.map_deps(&e.key_deps, inst),
                 ctrl: self.map_deps(&e.ctrl, inst),
                 row: e.row.as_ref().map(|r| self.map_row(r, inst)),

@@ -55,6 +55,20 @@ pub enum Release {
     Transaction,
 }
 
+/// What was written to a file.
+#[derive(Clone, Default)]
+pub struct Written {
+    pub deps: Deps,
+    pub value: Option<Sym>,
+}
+
+impl Written {
+    pub fn add(&mut self, deps: &Deps, value: Option<Sym>) {
+        self.deps.extend(deps);
+        self.value = value.or(self.value);
+    }
+}
+
 pub struct InnerWindow {
     pub at: Pos,
     pub window: Window,
@@ -98,7 +112,7 @@ pub struct Interp<'c, 'a, 'm> {
     /// Values that were put into a place in memory, by this function or below.
     pub stored: FxHashMap<Sym, Vec<Sym>>,
     /// What the files written here hold, also those that nobody else can name.
-    pub file_data: FxHashMap<Sym, Deps>,
+    pub file_data: FxHashMap<Sym, Written>,
     pub events: Vec<Event>,
     event_ids: FxHashMap<(u32, u32), u32>,
     pub(crate) event_count: u32,
@@ -768,6 +782,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             mode: Mode::Blind,
             loc,
             data: Deps::default(),
+            value: None,
             key_deps: Deps::default(),
             ctrl: Deps::default(),
             row: None,

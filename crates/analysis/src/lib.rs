@@ -17,6 +17,7 @@ mod entries;
 mod held;
 mod instance;
 mod interp;
+mod kept;
 mod latch;
 mod library;
 mod linkage;

@@ -184,47 +184,10 @@ impl Interp<'_, '_, '_> {
     /// A library reads, changes and writes back in one call, and another process does the same.
     pub(crate) fn rewritten(&self, w: usize, held: &Held) -> Option<Window> {
         let write = &self.events[w];
-        let mut window = Window {
-            loc: write.loc,
-            through_memory: false,
-            path_check: false,
-            snapshot: None,
-            read: Rc::clone(&write.trail),
-            write: Rc::clone(&write.trail),
-            read_act: Act::Read,
-            write_act: write.act,
-            write_mode: write.mode,
-            meet: self.id,
-            gap: None,
-            data: true,
-            tested: false,
-            compared: false,
-            keyed: false,
-            checked: Vec::new(),
-            read_row: None,
-            write_row: None,
-            constant: false,
-            clears: false,
-            in_process: false,
-            cross_process: true,
-            accidental: false,
-            closed_by: None,
-            partial: None,
-            other_writes: false,
-            given_back: false,
-            opens: false,
-            duck: write.duck,
-            path: None,
-            label: self.label(write.at.block),
-            detached: false,
-            write_in_handler: self.is_handler_block(write.at.block),
-            puts_back: false,
-            aside: false,
-            positive: None,
-            taken: false,
-            waits: false,
-            id: sym::through(write.site, write.site),
-        };
+        let id = sym::through(write.site, write.site);
+        let mut window = Window::between_processes(self.id, &write.trail, write, id);
+        window.label = self.label(write.at.block);
+        window.write_in_handler = self.is_handler_block(write.at.block);
         let bits = held.at(write.at);
         for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
             if bits >> i & 1 == 1 {
