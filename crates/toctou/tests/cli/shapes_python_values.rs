@@ -195,6 +195,47 @@ def replace(path: str, body: str, want: str) -> str:
     );
 }
 
+#[test]
+fn formats_are_read_from_and_written_to_open_files() {
+    let formats = [
+        ("import tomlkit", "tomlkit.load(f)", "tomlkit.dump(data, f)"),
+        (
+            "import nbformat",
+            "nbformat.read(f, as_version=4)",
+            "nbformat.write(data, f)",
+        ),
+        (
+            "import csv",
+            "list(csv.reader(f))",
+            "csv.writer(f).writerows(data)",
+        ),
+        (
+            "from ruamel.yaml import YAML",
+            "YAML().load(f)",
+            "YAML().dump(data, f)",
+        ),
+    ];
+    for (import, load, dump) in formats {
+        let source = format!(
+            "
+{import}
+@mcp.tool()
+def edit(path: str, text: str) -> str:
+    with open(path) as f:
+        data = {load}
+    data.append(text)
+    with open(path, \"w\") as f:
+        {dump}
+    return \"ok\"
+"
+        );
+        expect(&["file-read-modify-write"], &source);
+        // A copy, elsewhere.
+        let copy = source.replace("open(path, \"w\")", "open(path + \".copy\", \"w\")");
+        expect(&[], &copy);
+    }
+}
+
 // --- names that are free ---
 
 const SAVE: &str = "
@@ -444,6 +485,38 @@ fn a_transaction_that_a_list_of_columns_has_begun_is_held() {
     expect(&[], &second(&listed, ""));
     let asked = format!("{lists}    if title:\n        {update}");
     expect(&["db-lost-update"], &second(&asked, ""));
+}
+
+// --- locks ---
+
+/// A lock is taken, and something fails before it is given back for sure.
+fn taken(acquire: &str, test: &str) -> String {
+    format!(
+        "
+import threading
+lock = threading.Lock()
+state = {{}}
+
+@mcp.tool()
+def put(k: str) -> str:
+    got = {acquire}
+    if not {test}:
+        raise RuntimeError(\"busy\")
+    try:
+        state[k] = 1
+    finally:
+        lock.release()
+    return \"ok\"
+"
+    )
+}
+
+#[test]
+fn who_was_told_that_the_lock_is_taken_holds_none() {
+    expect(&[], &taken("lock.acquire(timeout=3)", "got"));
+    expect(&[], &taken("lock.acquire(blocking=False)", "got"));
+    let failed = taken("lock.acquire()", "k");
+    expect(&["lock-not-released-on-error"], &failed);
 }
 
 // --- memory ---
