@@ -11,9 +11,9 @@
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
-use toctou_core::{FileRole, Name, Span};
 use toctou_core::finding::{EntryKind, ResourceKind};
 use toctou_core::ir::{Cell, ClassId, FuncId, FuncKind, Op};
+use toctou_core::{FileRole, Name, Span};
 use toctou_models::Mode;
 
 use crate::context::{Context, FoundEntry};
@@ -43,7 +43,10 @@ pub(crate) fn windows(
     roots: &[FoundEntry],
     edges: &[Vec<u32>],
 ) -> Vec<Rc<Window>> {
-    let served = roots.iter().filter(|r| is_served(r.kind)).map(|r| r.handler);
+    let served = roots
+        .iter()
+        .filter(|r| is_served(r.kind))
+        .map(|r| r.handler);
     let called = order::reachable(edges, served);
     let begun = roots
         .iter()

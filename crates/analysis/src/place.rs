@@ -139,11 +139,16 @@ impl Interp<'_, '_, '_> {
         else {
             return a == b;
         };
+        let counted = read.row.as_ref().is_some_and(|r| r.aggregate);
+        let inserts = write.row.as_ref().is_some_and(|row| row.insert);
         let mut common = 0;
         for (column, value) in a.iter() {
             if let Some((_, other)) = b.iter().find(|(c, _)| c == column) {
                 common += 1;
-                if other == value {
+                // Who is among those that were counted, the caller says.
+                let joins = counted && inserts && self.is_constant(*value);
+                if other == value || joins && matches!(self.cx.syms.kind(*other), SymKind::Param(_))
+                {
                     return true;
                 }
             }
@@ -154,7 +159,7 @@ impl Interp<'_, '_, '_> {
                 || a.iter()
                     .any(|(column, _)| self.has_column(&row.columns, *column))
         });
-        common == 0 && joins && read.row.as_ref().is_some_and(|r| r.aggregate)
+        common == 0 && joins && counted
     }
 
     /// The statement itself makes sure that what was read still holds.

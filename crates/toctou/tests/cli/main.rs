@@ -18,6 +18,7 @@ mod server;
 mod shapes;
 mod shapes_go;
 mod shapes_python;
+mod shapes_python_rows;
 mod shapes_python_stores;
 mod shapes_python_values;
 mod shapes_real;
