@@ -247,6 +247,33 @@ def free(title):
 }
 
 #[test]
+fn a_free_name_in_one_of_two_folders_is_a_check() {
+    expect(
+        &["file-check-then-act"],
+        "
+def free(folder, title):
+    name = title
+    n = 1
+    while (folder / name).exists():
+        stem = title.rsplit(\".\", 1)[0]
+        name = f\"{stem}_{n}.md\"
+        n += 1
+    return name
+
+@mcp.tool()
+def add(title: str, body: str, parent: str | None = None) -> str:
+    if parent:
+        folder = ROOT / parent
+        path = folder / free(folder, title)
+    else:
+        path = ROOT / free(ROOT, title)
+    path.write_text(body)
+    return \"ok\"
+",
+    );
+}
+
+#[test]
 fn a_free_name_that_the_write_claims_is_safe() {
     let helper = "
 def free(title):
