@@ -12,7 +12,7 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Span;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::Term;
+use toctou_core::ir::{BinOp, Op, Term, Var};
 use toctou_models::LockScope;
 
 use crate::context::{DefectKind, FoundDefect};
@@ -392,8 +392,7 @@ impl Interp<'_, '_, '_> {
                         block: b as u32,
                         inst: n as u32,
                     };
-                    let fails = matches!(inst.op, toctou_core::ir::Op::Await { .. })
-                        && self.failing.contains(&at);
+                    let fails = matches!(inst.op, Op::Await { .. }) && self.failing.contains(&at);
                     if fails
                         && at > a.at
                         && held.at(at) & bit != 0
@@ -405,6 +404,7 @@ impl Interp<'_, '_, '_> {
                 }
                 if matches!(block.term, Term::Throw(_))
                     && held.at_end(b as u32, block.insts.len()) & bit != 0
+                    && !self.says_not_taken(b as u32, a.at)
                 {
                     skipped = true;
                 }
@@ -422,6 +422,70 @@ impl Interp<'_, '_, '_> {
         for (span, key) in found {
             self.lock_defect(DefectKind::NotReleased, span, key);
         }
+    }
+
+    /// `if (!taken) throw …`, where `taken` is what taking the lock gave, or is set just after it:
+    /// who gets there has no lock.
+    fn says_not_taken(&self, block: u32, taken: Pos) -> bool {
+        self.cfg.controls_of(block).iter().any(|control| {
+            let Term::Branch { cond, .. } = self.function.blocks[control.block as usize].term
+            else {
+                return false;
+            };
+            let (var, truth) = self.tested(cond);
+            control.way < 2 && (control.way == 0) != truth && self.is_set_by_taking(var, taken)
+        })
+    }
+
+    /// What a condition tests, and whether the condition holds where that is true.
+    fn tested(&self, cond: Var) -> (Var, bool) {
+        let (mut var, mut truth) = (cond, true);
+        for _ in 0..8 {
+            let mut defs = self
+                .function
+                .blocks
+                .iter()
+                .flat_map(|b| &b.insts)
+                .filter(|inst| inst.op.dst() == Some(var));
+            let (Some(def), None) = (defs.next(), defs.next()) else {
+                break;
+            };
+            match def.op {
+                Op::Not { src, .. } => (var, truth) = (src, !truth),
+                Op::Binary {
+                    op: op @ (BinOp::Eq | BinOp::Ne),
+                    left,
+                    right,
+                    ..
+                } if self.is_empty_value(self.val(right)) => {
+                    (var, truth) = (left, truth == (op == BinOp::Ne));
+                }
+                Op::Copy { src, .. } => var = src,
+                _ => break,
+            }
+        }
+        (var, truth)
+    }
+
+    /// Is a variable given its value by an instruction, or only after it?
+    fn is_set_by_taking(&self, var: Var, taken: Pos) -> bool {
+        let lock = &self.function.blocks[taken.block as usize].insts[taken.inst as usize];
+        let result = lock.op.dst();
+        self.function.blocks.iter().enumerate().any(|(b, block)| {
+            block.insts.iter().enumerate().any(|(i, inst)| {
+                let (b, i) = (b as u32, i as u32);
+                let given = match inst.op {
+                    Op::Copy { dst, src } if dst == var => Some(src) == result,
+                    ref op => op.dst() == Some(var) && (b, i) == (taken.block, taken.inst),
+                };
+                let after = if b == taken.block {
+                    i > taken.inst
+                } else {
+                    self.cfg.dominates(taken.block, b)
+                };
+                given || inst.op.dst() == Some(var) && after
+            })
+        })
     }
 
     /// Where failures are returned: is the lock still held where one is, although
@@ -471,7 +535,7 @@ impl Interp<'_, '_, '_> {
     /// `await release()`: the wait belongs to the release; and `await` of the acquisition itself.
     pub(crate) fn is_part_of_release(&self, at: Pos, a: &Acquire) -> bool {
         let block = &self.function.blocks[at.block as usize];
-        let toctou_core::ir::Op::Await { src, .. } = block.insts[at.inst as usize].op else {
+        let Op::Await { src, .. } = block.insts[at.inst as usize].op else {
             return false;
         };
         for (i, inst) in block.insts[..at.inst as usize].iter().enumerate() {

@@ -7,6 +7,7 @@
 
 pub(crate) mod access;
 mod memory;
+mod ready;
 mod values;
 
 use std::cell::RefCell;
@@ -160,6 +161,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub(crate) resources: FxHashSet<Var>,
     /// Plain accesses to memory, and calls, for the check for data races.
     pub(crate) plain: access::Accesses,
+    /// Values of which it was said what type they are: the register that has it.
+    pub(crate) asserted: FxHashMap<Sym, Option<Var>>,
 }
 
 impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
@@ -218,6 +221,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             failing: Vec::new(),
             resources: FxHashSet::default(),
             plain: access::Accesses::default(),
+            asserted: FxHashMap::default(),
             cx,
             id,
             function,
@@ -459,6 +463,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             Op::Copy { dst, src } => {
                 let sym = self.val(*src);
+                self.note_assertion(*dst, sym);
                 self.set(*dst, sym);
             }
             Op::Func { dst, func } => {

@@ -163,3 +163,71 @@ load();"#;
   fs.writeFileSync(file(), JSON.stringify(list));"#;
     safe(&[], &adds(own, tool));
 }
+
+/// Whoever has not got the lock has nothing to give back.
+#[test]
+fn safe_lock_that_was_not_taken() {
+    let source = r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import fs from "node:fs";
+function locked<T>(work: () => T): T {
+  let lock: number | undefined;
+  for (let i = 0; i < 100; i++) {
+    try {
+      lock = fs.openSync("/srv/list.lock", "wx");
+      break;
+    } catch (error: any) {
+      if (error.code !== "EEXIST") throw error;
+    }
+  }
+  if (lock === undefined) throw new Error("busy");
+  try {
+    return work();
+  } finally {
+    fs.closeSync(lock);
+    fs.unlinkSync("/srv/list.lock");
+  }
+}
+const server = new McpServer({ name: "list", version: "1.0.0" });
+server.registerTool("add", {}, async () => locked(() => ({ content: [] })));
+"#;
+    safe(&[], source);
+}
+
+#[test]
+fn dangerous_failure_before_the_lock_is_given_back() {
+    let source = r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { Mutex } from "async-mutex";
+const mutex = new Mutex();
+const server = new McpServer({ name: "list", version: "1.0.0" });
+server.registerTool("add", {}, async ({ name }: any) => {
+  const release = await mutex.acquire();
+  if (!name) throw new Error("no name");
+  release();
+  return { content: [] };
+});
+"#;
+    dangerous("regular", &["lock-not-released-on-error"], &[], source);
+}
+
+/// There is one already, and a newer one takes its place.
+#[test]
+fn safe_renewed_value() {
+    let source = r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { chromium } from "playwright";
+import { current } from "./pages.js";
+const state: { page: any } = { page: null };
+const server = new McpServer({ name: "browser", version: "1.0.0" });
+server.registerTool("look", {}, async () => {
+  if (state.page) {
+    const { page } = await current();
+    state.page = page || state.page;
+  }
+  return { content: [] };
+});
+server.registerTool("go", {}, async ({ page }: any) => {
+  state.page = page;
+  return { content: [] };
+});
+"#;
+    safe(&[], source);
+}
