@@ -273,6 +273,30 @@ def add(title: str, body: str, parent: str | None = None) -> str:
     );
 }
 
+/// A path that a helper makes with a part that differs by the way taken is another one at each
+/// call of the helper: a part has no name by the helper's arguments, only the whole would.
+#[test]
+fn fn_helper_whose_path_has_a_part_that_differs_by_the_way_taken() {
+    expect(
+        &[],
+        "
+import os
+def place(folder):
+    name = os.path.basename(folder)
+    if not name:
+        name = \"root\"
+    return ROOT / f\"{name}.json\"
+
+@mcp.tool()
+def hit(folder: str, key: str) -> str:
+    stats = json.loads(place(folder).read_text())
+    stats[key] = 1
+    place(folder).write_text(json.dumps(stats))
+    return \"ok\"
+",
+    );
+}
+
 #[test]
 fn a_free_name_that_the_write_claims_is_safe() {
     let helper = "
