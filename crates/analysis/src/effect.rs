@@ -534,6 +534,7 @@ impl Window {
             aside: false,
             positive: None,
             taken: false,
+            waits: false,
             id,
         }
     }
@@ -614,6 +615,8 @@ pub struct Window {
     pub positive: Option<bool>,
     /// It was read, deleted in any case, and judged only then.
     pub taken: bool,
+    /// The read decided only whether to wait before the write.
+    pub waits: bool,
     pub id: Site,
 }
 

@@ -35,6 +35,7 @@ mod summary;
 mod sym;
 mod takes;
 mod texts;
+mod waits;
 mod walk;
 mod windows;
 

@@ -119,6 +119,8 @@ pub struct ReachedWindow {
     pub write_positive: Option<bool>,
     /// It was read, deleted in any case, and judged only then.
     pub taken: bool,
+    /// The read decided only whether to wait before the write.
+    pub waits: bool,
     pub reached_by: Vec<Reach>,
     pub role: FileRole,
 }
@@ -524,6 +526,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         aside: w.aside,
         write_positive: w.positive,
         taken: w.taken,
+        waits: w.waits,
         role: cx.program.file_of(w.meet).role,
         reached_by: vec![reach],
     }

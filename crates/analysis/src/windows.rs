@@ -133,6 +133,10 @@ impl Interp<'_, '_, '_> {
             for (r, attr) in self.taken_by(w) {
                 note(r, false, false, attr);
             }
+            let waited = self.waited_for(write);
+            for &r in &waited {
+                note(r, false, false, None);
+            }
             // A temporary file with a fixed name: written, then renamed.
             if write.act == Act::Delete && write.mode == Mode::Replace {
                 // Who creates it exclusively shares it with nobody.
@@ -159,6 +163,7 @@ impl Interp<'_, '_, '_> {
                         .any(|d| d.implicit && d.source == crate::effect::Source::Event(r))
                     && self.events[r as usize].act != Act::Write
                     && !self.taken_by(w).iter().any(|t| t.0 == r)
+                    && !waited.contains(&r)
                 {
                     continue;
                 }
@@ -271,8 +276,8 @@ impl Interp<'_, '_, '_> {
         if looked && (self.looks_after(read, write) || self.puts_right(r, write)) {
             return None;
         }
-        let fresh_memory = read.loc.kind == ResourceKind::Memory;
-        if (!data || fresh_memory) && self.looks_again(read, w, data) {
+        let fresh = matches!(read.loc.kind, ResourceKind::Memory | ResourceKind::Row);
+        if (!data || fresh) && self.looks_again(read, w, data) {
             return None;
         }
         if data && self.reads_in_place(read, w) {
@@ -295,7 +300,9 @@ impl Interp<'_, '_, '_> {
         {
             return None;
         }
-        if !counted && self.is_closed_by_itself(read, write, r as u32, data, &checked) {
+        let waits = !tested && !data && self.waited_for(write).contains(&(r as u32));
+        let closed = self.is_closed_by_itself(read, write, r as u32, data, &checked);
+        if closed && !counted && !waits {
             return None;
         }
         let walk = if counted {
@@ -370,6 +377,7 @@ impl Interp<'_, '_, '_> {
                 self.polarity(r, write)
             },
             taken,
+            waits,
             id: sym::through(read.site, write.site),
         };
         for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
