@@ -11,6 +11,7 @@ use toctou_core::{Name, Span};
 use toctou_models::{LockScope, Mode};
 
 use crate::sym::{Site, Sym};
+use crate::texts::Later;
 
 /// Where a value comes from, in the terms of one function.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -333,6 +334,8 @@ pub enum Act {
     Use,
     /// Something is started or connected that has to be closed again.
     Open,
+    /// A statement is run whose text only a caller knows.
+    Statement,
 }
 
 impl Act {
@@ -421,6 +424,9 @@ pub enum LockKind {
     File,
     /// A transaction; `true` if it keeps a serial order.
     Transaction(bool),
+    /// A transaction that keeps a serial order, of the connection that is the key: others who
+    /// use the connection are in it.
+    Connection,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -450,6 +456,7 @@ pub struct Event {
     /// What decides, inside callees, whether it happens at all.
     pub ctrl: Deps,
     pub row: Option<Rc<Row>>,
+    pub later: Option<Rc<Later>>,
     pub at: Pos,
     pub trail: Trail,
     /// Somebody else can run between the call and the access, or between the
@@ -477,6 +484,12 @@ pub struct Event {
     pub idempotent: bool,
     /// On an error path (in a handler).
     pub in_handler: bool,
+}
+
+impl LockKind {
+    pub fn is_transaction(self) -> bool {
+        matches!(self, Self::Transaction(_) | Self::Connection)
+    }
 }
 
 impl Window {
@@ -521,6 +534,8 @@ pub struct Window {
     pub accidental: bool,
     /// A lock that closed the window in this process only.
     pub closed_by: Option<Rc<Lock>>,
+    /// A transaction on this connection closes it, if the connection is one call's own.
+    pub connection: Option<Sym>,
     /// The value came by way of memory that the process shares.
     pub through_memory: bool,
     /// A path was judged, then used by name.

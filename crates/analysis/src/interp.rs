@@ -116,6 +116,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub(crate) answers: FxHashSet<Sym>,
     /// Receivers that were used as tables.
     pub tables: FxHashSet<Sym>,
+    /// The statement at hand stands further below.
+    pub(crate) through: Option<crate::texts::Below>,
     /// What conditions depend on, asked for once a round.
     conditions: RefCell<Conditions>,
     /// Where dependencies are put together.
@@ -185,6 +187,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             awaited: FxHashSet::default(),
             answers: FxHashSet::default(),
             tables: FxHashSet::default(),
+            through: None,
             conditions: RefCell::default(),
             scratch: RefCell::default(),
             set_fields: FxHashSet::default(),
@@ -744,7 +747,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
     }
 
     pub fn event(&self, act: Act, loc: Loc) -> Event {
-        Event {
+        let mut event = Event {
             act,
             mode: Mode::Blind,
             loc,
@@ -752,6 +755,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             key_deps: Deps::default(),
             ctrl: Deps::default(),
             row: None,
+            later: None,
             at: self.at,
             trail: self.frame(),
             yields_before: false,
@@ -767,7 +771,11 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             site: self.site(),
             idempotent: false,
             in_handler: false,
+        };
+        if let Some(below) = &self.through {
+            below.put(&mut event);
         }
+        event
     }
 
     /// Adds an event; the same instruction's events keep their numbers from

@@ -33,6 +33,7 @@ mod summarise;
 mod summary;
 mod sym;
 mod takes;
+mod texts;
 mod walk;
 mod windows;
 

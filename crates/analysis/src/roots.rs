@@ -9,7 +9,7 @@ use toctou_core::ir::{ClassId, Dispatch, ExportTarget, FuncId, FuncKind, Op, Pro
 use crate::context::{Context, FoundEntry, Thread};
 use crate::effect::Window;
 use crate::order;
-use crate::sym::SymKind;
+use crate::sym::{Sym, SymKind};
 
 pub(crate) fn has_threads(cx: &Context<'_, '_>, root: &FoundEntry) -> bool {
     let module = cx.program.function_module[root.handler.0 as usize];
@@ -353,7 +353,22 @@ pub(crate) fn is_shared(
     if threads && root.kind == EntryKind::Export && w.partial.is_none() {
         return false;
     }
-    match cx.syms.kind(cx.syms.root(w.loc.key)) {
+    is_shared_place(cx, w, w.loc.key, root, activations)
+}
+
+/// The same for a thing in memory, by the place where it is kept.
+pub(crate) fn is_shared_place(
+    cx: &Context<'_, '_>,
+    w: &Window,
+    place: Sym,
+    root: &FoundEntry,
+    activations: &Activations,
+) -> bool {
+    let module = cx.program.function_module[w.meet.0 as usize];
+    let threads = cx.program.modules[module.0 as usize]
+        .dispatch
+        .is_unguarded();
+    match cx.syms.kind(cx.syms.root(place)) {
         SymKind::VarLoc(cell) | SymKind::Cell(cell) => {
             // A variable of a function that this call runs is this call's.
             let mut ours = root.handler == cell.owner || w.meet == cell.owner;
@@ -374,7 +389,7 @@ pub(crate) fn is_shared(
         // What a class has for all its objects.
         SymKind::Class(_) => true,
         // What a handler is given is its own, unless it is made for sharing.
-        SymKind::Param(_) => cx.is_behind_holder(w.loc.key, root.handler),
+        SymKind::Param(_) => cx.is_behind_holder(place, root.handler),
         _ => false,
     }
 }

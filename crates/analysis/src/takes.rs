@@ -161,6 +161,7 @@ impl Interp<'_, '_, '_> {
             cross_process: true,
             accidental: false,
             closed_by: None,
+            connection: None,
             partial: None,
             other_writes: false,
             given_back: false,

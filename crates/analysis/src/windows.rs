@@ -324,6 +324,7 @@ impl Interp<'_, '_, '_> {
             cross_process: shared_by_processes,
             accidental: !walk.yielded && !self.anywhere,
             closed_by: None,
+            connection: None,
             partial: read.lock.clone().or_else(|| write.lock.clone()),
             other_writes: walk.other_writes,
             given_back: self.is_given_back(r) && !self.cx.holds_holders(write.loc.key),

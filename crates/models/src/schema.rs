@@ -246,6 +246,11 @@ pub struct Effect {
     /// lasts until it is committed or rolled back.
     #[serde(default)]
     pub begins: bool,
+    /// With `do = "sql"`: a transaction that the text begins is the receiver's. What other
+    /// calls run on the same receiver is in it as well, so it keeps other processes out, and
+    /// other calls only if the receiver is the call's own.
+    #[serde(default)]
+    pub one_connection: bool,
     /// The lock, or the entry that is written, ends by itself after a time,
     /// whether or not the holder is done.
     #[serde(default)]

@@ -20,7 +20,7 @@ use toctou_models::{LockScope, Mode};
 
 use crate::cfg::Cfg;
 use crate::context::{Context, DefectKind, FoundDefect};
-use crate::effect::{Act, Event, Frame, Lock, LockKind, Pos};
+use crate::effect::{Act, Event, Frame, Lock, Pos};
 use crate::summary::Summary;
 use crate::sym::{Sym, SymKind};
 
@@ -175,7 +175,7 @@ fn judge(
 fn is_held(cx: &Context<'_, '_>, e: &Event) -> bool {
     let holds = |lock: &Option<Rc<Lock>>| {
         lock.as_ref().is_some_and(|l| {
-            matches!(l.kind, LockKind::Transaction(_)) || l.scope == LockScope::Host
+            l.kind.is_transaction() || l.scope == LockScope::Host
         })
     };
     if holds(&e.lock) {

@@ -9,6 +9,7 @@ use toctou_core::ir::{Cell, ClassId, FuncId, FuncKind, Op, Term, TypeRef, Var, V
 use toctou_core::{Name, Span};
 
 use super::class::Fields;
+use super::pattern::is_simple;
 use super::{Hint, Lower, MAX_DEPTH, State, span};
 use crate::scope::{CAPTURED, REFERENCED};
 use crate::types;
@@ -272,6 +273,15 @@ impl<'a> Lower<'a, '_> {
         } in unbound
         {
             let value = match default {
+                // It stays the parameter, whichever of the two it is.
+                Some(default) if is_simple(default) => {
+                    let hint = self.binding_hint(pattern);
+                    let at = Self::span_of(default);
+                    let other = self.expr_named(default, hint);
+                    let from = vec![raw, other];
+                    self.emit(at, Op::Phi { dst: raw, from });
+                    raw
+                }
                 Some(default) => {
                     let hint = self.binding_hint(pattern);
                     self.or_default(raw, default, hint)

@@ -35,7 +35,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     let message = format!("`{}` is {what}: two calls can both pass the test before either acts", case.key());
     let verdict = Verdict::new(
         message,
-        "put the test into the statement that acts (a WHERE condition, a unique index with ON CONFLICT) and look at the row count",
+        case.fix("put the test into the statement that acts (a WHERE condition, a unique index with ON CONFLICT) and look at the row count"),
         "both calls passed the test and acted",
     );
     // That something is there, asked and acted on in one go by one process: it

@@ -1,0 +1,134 @@
+//! Statements whose text only a caller knows: a program's own `run(sql, params)`.
+//! They wait in the summary, as an event without a meaning, for a caller who has the text.
+
+use std::rc::Rc;
+
+use toctou_core::finding::ResourceKind;
+
+use crate::effect::{Act, Deps, Event, Loc, Lock, Trail};
+use crate::instance::Instance;
+use crate::interp::Interp;
+use crate::rows::Run;
+use crate::sym::{self, Site, Sym, SymKind};
+
+/// What is known of the statement without its text, which is the key of the event.
+#[derive(Clone, Debug)]
+pub struct Later {
+    pub params: Option<Sym>,
+    pub run: Run,
+}
+
+/// The call through which a statement is run that stands further below.
+#[derive(Clone)]
+pub struct Below {
+    trail: Trail,
+    site: Site,
+    ctrl: Deps,
+    lock: Option<Rc<Lock>>,
+    yields: (bool, bool),
+    in_handler: bool,
+    call: u32,
+}
+
+impl Below {
+    pub fn put(&self, event: &mut Event) {
+        event.trail = Rc::clone(&self.trail);
+        event.site = self.site;
+        event.ctrl = self.ctrl.clone();
+        event.lock = self.lock.clone();
+        (event.yields_before, event.yields_after) = self.yields;
+        event.in_handler = self.in_handler;
+        event.call = Some(self.call);
+    }
+}
+
+impl Interp<'_, '_, '_> {
+    /// A text that cannot be read here: it waits for a caller, or may be anything.
+    pub(crate) fn unread(&mut self, text: Option<Sym>, params: Option<Sym>, run: Run) -> Option<u32> {
+        let Some(text) = text else {
+            self.cx.unread_statements |= self.last_round && self.is_product;
+            return None;
+        };
+        if self.is_callers(text) {
+            let mut event = self.event(
+                Act::Statement,
+                Loc {
+                    kind: ResourceKind::Row,
+                    key: text,
+                    entry: None,
+                },
+            );
+            event.later = Some(Rc::new(Later { params, run }));
+            return self.push(event);
+        }
+        let constant = self.cx.syms.as_str(text).is_some();
+        self.cx.unread_statements |= self.last_round && self.is_product && !constant;
+        None
+    }
+
+    /// A statement of a callee, with the text that it is given here.
+    pub(crate) fn enter_statement(
+        &mut self,
+        e: &Event,
+        later: &Later,
+        inst: &mut Instance<'_>,
+    ) -> Option<u32> {
+        let text = self.rewrite(e.loc.key, inst);
+        let params = later.params.map(|p| self.rewrite(p, inst));
+        let run = Run {
+            connection: later.run.connection.map(|c| self.rewrite(c, inst)),
+            ..later.run
+        };
+        let below = Below {
+            // Where the text stands is where it happens, for who reads about it.
+            trail: self.frame(),
+            site: sym::through(e.site, inst.site),
+            ctrl: self.map_deps(&e.ctrl, inst),
+            lock: inst.entry.locks.first().cloned().or_else(|| e.lock.clone()),
+            yields: (e.yields_before || inst.entry.yields_before, e.yields_after),
+            in_handler: e.in_handler,
+            call: self.ordinal,
+        };
+        let outer = self.through.replace(below);
+        let read = match self.text_of(text) {
+            Some((text, holes)) => {
+                let inst = &self.function.blocks[self.at.block as usize].insts[self.at.inst as usize];
+                let looked_at = inst.op.dst().is_some_and(|dst| self.is_looked_at(dst));
+                let params = params.map(|p| self.plain_params(p));
+                self.sql_text(&text, &holes, params, looked_at, run)
+            }
+            None => self.unread(Some(text), params, run),
+        };
+        self.through = outer;
+        read
+    }
+
+    /// `run(a, b)` and `run([a, b])` mean the same; a callback after them is no parameter.
+    pub(crate) fn plain_params(&mut self, params: Sym) -> Sym {
+        let SymKind::Array(items) = self.cx.syms.kind(params) else {
+            return params;
+        };
+        let is_callback = |s: &Sym| {
+            matches!(
+                self.cx.syms.kind(*s),
+                SymKind::Func(_) | SymKind::Bound(..) | SymKind::Handle(_)
+            )
+        };
+        let count = items.len() - usize::from(items.last().is_some_and(is_callback));
+        match items[..count] {
+            [one]
+                if matches!(
+                    self.cx.syms.kind(one),
+                    SymKind::Array(_) | SymKind::Object(_)
+                ) =>
+            {
+                one
+            }
+            _ if count == items.len() => params,
+            _ => {
+                let rest: Box<[Sym]> = items[..count].into();
+                self.cx.syms.make(SymKind::Array(rest))
+            }
+        }
+    }
+}
