@@ -166,7 +166,8 @@ impl Interp<'_, '_, '_> {
             return false;
         };
         let given = |(name, value): &(Name, Sym)| {
-            self.cx.names.text(*name) == field && !matches!(self.cx.syms.kind(*value), SymKind::Null)
+            self.cx.names.text(*name) == field
+                && !matches!(self.cx.syms.kind(*value), SymKind::Null)
         };
         fields.iter().any(given)
     }

@@ -296,8 +296,7 @@ pub(crate) fn is_release(a: &Acquire, release: &Release) -> bool {
         Release::Handle(h) => a.handle == Some(*h) || a.lock.key == *h,
         Release::Key(k) => a.lock.key == *k,
         Release::Transaction => {
-            a.lock.kind.is_transaction()
-                || (a.lock.kind == LockKind::Library && a.handle.is_none())
+            a.lock.kind.is_transaction() || (a.lock.kind == LockKind::Library && a.handle.is_none())
         }
     }
 }
@@ -379,11 +378,7 @@ impl Interp<'_, '_, '_> {
             let bit = 1u64 << i;
             // A guard gives its lock back on every way out.
             let guard = a.handle == Some(a.lock.key);
-            if a.if_true
-                || guard
-                || a.lock.kind == LockKind::Flag
-                || a.lock.kind.is_transaction()
-            {
+            if a.if_true || guard || a.lock.kind == LockKind::Flag || a.lock.kind.is_transaction() {
                 continue;
             }
             let released = self.releases.iter().any(|(_, r)| is_release(a, r))

@@ -12,8 +12,8 @@ use crate::context::{Context, DefectKind, FoundEntry, Thread};
 use crate::effect::{Act, Frame, Lock, Row, Window};
 use crate::order;
 use crate::roots::{
-    activations, handlers_at_once, has_threads, is_constructor, is_served, is_server, is_shared, is_shared_place,
-    module_groups, offloads_unknown, roots, thread_of, wrapped,
+    activations, handlers_at_once, has_threads, is_constructor, is_served, is_server, is_shared,
+    is_shared_place, module_groups, offloads_unknown, roots, thread_of, wrapped,
 };
 use crate::sym::{Sym, SymKind};
 
@@ -173,6 +173,12 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     let mut roots = roots(&cx, entries);
     wrapped(&cx, &mut roots);
     let activations = activations(&cx, &roots, edges);
+    // A text that a client brings along can be any.
+    let brought = |root: &FoundEntry| {
+        let summary = cx.summaries[root.handler.0 as usize].as_ref();
+        summary.is_some_and(|s| s.events.iter().any(|e| e.later.is_some()))
+    };
+    cx.unread_statements |= roots.iter().any(brought);
     // What runs in threads that were started, beside handlers.
     let spawned = cx.plain.iter().flat_map(|p| &p.calls).filter(|c| c.spawned);
     let beside = order::reachable(edges, spawned.map(|c| c.callee));

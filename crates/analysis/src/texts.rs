@@ -44,7 +44,12 @@ impl Below {
 
 impl Interp<'_, '_, '_> {
     /// A text that cannot be read here: it waits for a caller, or may be anything.
-    pub(crate) fn unread(&mut self, text: Option<Sym>, params: Option<Sym>, run: Run) -> Option<u32> {
+    pub(crate) fn unread(
+        &mut self,
+        text: Option<Sym>,
+        params: Option<Sym>,
+        run: Run,
+    ) -> Option<u32> {
         let Some(text) = text else {
             self.cx.unread_statements |= self.last_round && self.is_product;
             return None;
@@ -92,7 +97,8 @@ impl Interp<'_, '_, '_> {
         let outer = self.through.replace(below);
         let read = match self.text_of(text) {
             Some((text, holes)) => {
-                let inst = &self.function.blocks[self.at.block as usize].insts[self.at.inst as usize];
+                let inst =
+                    &self.function.blocks[self.at.block as usize].insts[self.at.inst as usize];
                 let looked_at = inst.op.dst().is_some_and(|dst| self.is_looked_at(dst));
                 let params = params.map(|p| self.plain_params(p));
                 self.sql_text(&text, &holes, params, looked_at, run)

@@ -174,9 +174,8 @@ fn judge(
 /// In a transaction, or under a lock that other processes respect, here or on the way.
 fn is_held(cx: &Context<'_, '_>, e: &Event) -> bool {
     let holds = |lock: &Option<Rc<Lock>>| {
-        lock.as_ref().is_some_and(|l| {
-            l.kind.is_transaction() || l.scope == LockScope::Host
-        })
+        lock.as_ref()
+            .is_some_and(|l| l.kind.is_transaction() || l.scope == LockScope::Host)
     };
     if holds(&e.lock) {
         return true;

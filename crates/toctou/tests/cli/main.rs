@@ -22,6 +22,7 @@ mod shapes_python_stores;
 mod shapes_real;
 mod shapes_rust;
 mod shapes_rust_stores;
+mod shapes_statements;
 mod since;
 mod sources;
 #[path = "../../../sync/tests/support/mod.rs"]
