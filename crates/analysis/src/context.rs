@@ -198,7 +198,12 @@ impl<'a, 'm> Context<'a, 'm> {
     pub fn new(program: &'a Program, models: &'m toctou_models::Models) -> Self {
         let mut names = program.names.clone();
         let mut entities = Entities::default();
-        let linkage = Linkage::new(program, &mut names, &mut entities);
+        let mut linkage = Linkage::new(program, &mut names, &mut entities);
+        for (module, class, field, number) in models.generics() {
+            let class = [module, class, field].map(|n| names.intern(n));
+            let argument = names.intern(&toctou_core::ir::type_argument(number));
+            linkage.generics.insert(class.into(), argument);
+        }
         let mut library = Library::new(models);
         let points_to = PointsTo::solve(&mut crate::points_to::Env {
             program,
@@ -667,6 +672,13 @@ impl<'a, 'm> Context<'a, 'm> {
                 _ => None,
             })?;
         Some(self.syms.make(SymKind::Cell(loaded)))
+    }
+
+    /// The text in a register, if it is constant.
+    pub fn constant_text_of(&mut self, f: FuncId, var: Var) -> Option<String> {
+        let sym = self.constant_var(f, var, 0);
+        let name = self.syms.as_str(sym)?;
+        Some(self.names.text(name).to_owned())
     }
 
     /// A register's value as far as it is constant; `Null` where it is not.

@@ -178,7 +178,8 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
         let summary = cx.summaries[root.handler.0 as usize].as_ref();
         summary.is_some_and(|s| s.events.iter().any(|e| e.later.is_some()))
     };
-    cx.unread_statements |= roots.iter().any(brought);
+    let mut called = roots.iter().filter(|r| r.kind != EntryKind::Export);
+    cx.unread_statements |= called.any(brought);
     // What runs in threads that were started, beside handlers.
     let spawned = cx.plain.iter().flat_map(|p| &p.calls).filter(|c| c.spawned);
     let beside = order::reachable(edges, spawned.map(|c| c.callee));

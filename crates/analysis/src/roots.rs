@@ -115,6 +115,36 @@ pub(crate) fn class_entries(cx: &mut Context<'_, '_>) {
     }
 }
 
+/// Methods of an exported object that the runtime calls: `export default { fetch }`.
+pub(crate) fn export_entries(cx: &mut Context<'_, '_>) {
+    let program = cx.program;
+    for module in &program.modules {
+        for (export, target) in &module.exports {
+            let ExportTarget::Local(var) = target else {
+                continue;
+            };
+            for (method, f) in cx.points_to.function_fields(module.init, *var) {
+                let named = |list: &[String], name| list.iter().any(|n| n == cx.names.text(name));
+                let model = cx
+                    .library
+                    .export_entries()
+                    .find(|m| named(&m.names, *export) && named(&m.methods, method));
+                let Some(model) = model else { continue };
+                cx.entries.push(FoundEntry {
+                    kind: model.kind,
+                    name: Some(cx.names.text(method).to_owned()),
+                    handler: f,
+                    func: f,
+                    span: program.function(f).name_span,
+                    dispatches: false,
+                    thread: None,
+                    serial: false,
+                });
+            }
+        }
+    }
+}
+
 /// Functions that are handlers because of what they are marked with.
 pub(crate) fn marked_entries(cx: &mut Context<'_, '_>) {
     let program = cx.program;

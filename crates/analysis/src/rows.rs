@@ -348,7 +348,8 @@ impl Interp<'_, '_, '_> {
         };
         let replaces = s.conflict == Conflict::Replace;
         if s.kind == Kind::Update || replaces {
-            self.note_updated(table, &row.columns);
+            let columns = self.written_columns(&row.columns, holes);
+            self.note_updated(table, &columns);
         } else if s.conflict == Conflict::Update {
             let columns = sets(&s.on_conflict);
             self.note_updated(table, &columns);
@@ -493,6 +494,23 @@ impl Interp<'_, '_, '_> {
                 out.push((id, filter));
             }
         }
+    }
+
+    /// The columns, with those that a hole stands for.
+    fn written_columns(&mut self, columns: &[Name], holes: &[Sym]) -> Vec<Name> {
+        let mut out = Vec::with_capacity(columns.len());
+        for column in columns {
+            let hole = self.cx.names.text(*column).strip_prefix(HOLE);
+            let hole = hole.and_then(|n| n.parse::<usize>().ok());
+            let listed = hole
+                .and_then(|n| holes.get(n).copied())
+                .and_then(|s| self.listed_columns(s));
+            match listed {
+                Some(listed) => out.extend(listed),
+                None => out.push(*column),
+            }
+        }
+        out
     }
 
     /// Somebody changes these columns of rows that are there.

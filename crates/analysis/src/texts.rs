@@ -3,13 +3,16 @@
 
 use std::rc::Rc;
 
+use rustc_hash::FxHashSet;
+use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
+use toctou_core::ir::{Callee, Op, Var};
 
 use crate::effect::{Act, Deps, Event, Loc, Lock, Trail};
 use crate::instance::Instance;
 use crate::interp::Interp;
 use crate::rows::Run;
-use crate::sym::{self, Site, Sym, SymKind};
+use crate::sym::{self, CalleeSym, Site, Sym, SymKind};
 
 /// What is known of the statement without its text, which is the key of the event.
 #[derive(Clone, Debug)]
@@ -66,9 +69,26 @@ impl Interp<'_, '_, '_> {
             event.later = Some(Rc::new(Later { params, run }));
             return self.push(event);
         }
-        let constant = self.cx.syms.as_str(text).is_some();
-        self.cx.unread_statements |= self.last_round && self.is_product && !constant;
+        let harmless = self.cx.syms.as_str(text).is_some() || self.is_query(text, 0);
+        self.cx.unread_statements |= self.last_round && self.is_product && !harmless;
         None
+    }
+
+    /// Does a text begin with SELECT, whichever of several it is?
+    fn is_query(&self, text: Sym, depth: u32) -> bool {
+        match self.cx.syms.kind(text) {
+            SymKind::Str(name) => {
+                let first = self.cx.names.text(*name).split_whitespace().next();
+                first.is_some_and(|word| word.eq_ignore_ascii_case("select"))
+            }
+            SymKind::Concat(parts) if depth < 6 => {
+                parts.first().is_some_and(|p| self.is_query(*p, depth + 1))
+            }
+            _ if depth < 6 => self.alternatives.get(&text).is_some_and(|all| {
+                all.len() < 4 && all.iter().all(|s| self.is_query(*s, depth + 1))
+            }),
+            _ => false,
+        }
     }
 
     /// A statement of a callee, with the text that it is given here.
@@ -136,5 +156,76 @@ impl Interp<'_, '_, '_> {
                 self.cx.syms.make(SymKind::Array(rest))
             }
         }
+    }
+}
+
+/// The columns of `SET ${parts.join(", ")}`, if all parts are texts that are written out:
+/// a list that is made here, and what is pushed into it.
+impl Interp<'_, '_, '_> {
+    pub(crate) fn listed_columns(&mut self, joined: Sym) -> Option<Vec<Name>> {
+        let SymKind::Call(call) = self.cx.syms.kind(joined) else {
+            return None;
+        };
+        let join = self.cx.names.find("join")?;
+        if call.callee != CalleeSym::Method(join) {
+            return None;
+        }
+        let list = call.recv?;
+        let (owner, cell) = match *self.cx.syms.kind(list) {
+            SymKind::Cell(cell) => (cell.owner, Some(cell)),
+            SymKind::New(..) | SymKind::Array(_) => (self.id, None),
+            _ => return None,
+        };
+        let function = self.cx.program.function(owner);
+        let mut lists: FxHashSet<Var> = FxHashSet::default();
+        let mut parts: Vec<Var> = Vec::new();
+        for inst in function.blocks.iter().flat_map(|b| &b.insts) {
+            match &inst.op {
+                Op::LoadVar { dst, cell: loaded } if cell == Some(*loaded) => {
+                    lists.insert(*dst);
+                }
+                Op::StoreVar { cell: set, value } if cell == Some(*set) => {
+                    lists.insert(*value);
+                }
+                op => {
+                    let is_list = |v: &Var| cell.is_none() && self.val(*v) == list;
+                    lists.extend(op.dst().filter(is_list));
+                }
+            }
+        }
+        let push = self.cx.names.find("push");
+        let mut made = 0;
+        for inst in function.blocks.iter().flat_map(|b| &b.insts) {
+            match &inst.op {
+                Op::Array { dst, items } if lists.contains(dst) => {
+                    made += 1;
+                    parts.extend(items.iter().map(|a| a.value));
+                }
+                Op::Call { callee, args, .. } => {
+                    let of_list =
+                        matches!(callee, Callee::Method { obj, .. } if lists.contains(obj));
+                    if of_list
+                        && matches!(callee, Callee::Method { name, .. } if Some(*name) == push)
+                    {
+                        parts.extend(args.iter().map(|a| a.value));
+                    }
+                    // Somebody else may add to it.
+                    if args.iter().any(|a| lists.contains(&a.value)) {
+                        return None;
+                    }
+                }
+                _ => {}
+            }
+        }
+        if made != 1 {
+            return None;
+        }
+        let mut columns = Vec::with_capacity(parts.len());
+        for part in parts {
+            let text = self.cx.constant_text_of(owner, part)?;
+            let (column, _) = text.split_once('=')?;
+            columns.push(self.cx.names.intern(column.trim().trim_matches(['"', '`'])));
+        }
+        Some(columns)
     }
 }

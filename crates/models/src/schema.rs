@@ -91,6 +91,10 @@ pub struct Library {
     /// Classes whose subclasses are handlers.
     #[serde(default)]
     pub class_entry: Vec<ClassEntryModel>,
+    #[serde(default)]
+    pub export_entry: Vec<ExportEntryModel>,
+    #[serde(default)]
+    pub generic: Vec<GenericModel>,
     /// Functions that are handlers because of a decorator, attribute or trait.
     #[serde(default)]
     pub marked_entry: Vec<MarkedEntryModel>,
@@ -562,6 +566,27 @@ pub struct ClassEntryModel {
     /// The field that holds what the client calls it by.
     #[serde(default)]
     pub name_field: Option<String>,
+}
+
+/// An object that a module exports and whose methods a runtime calls: `export default { fetch }`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ExportEntryModel {
+    /// The exports: `default`.
+    pub names: Vec<String>,
+    pub kind: EntryKind,
+    /// The methods that clients reach.
+    pub methods: Vec<String>,
+}
+
+/// A class of the library whose fields are of the types that it is given: `Agent<Env>`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct GenericModel {
+    /// By path below the module: `McpAgent`.
+    pub names: Vec<String>,
+    /// Which field is of the type at which place, from 0.
+    pub fields: BTreeMap<String, u32>,
 }
 
 /// A decorator, attribute or trait of the library that makes a function of the program a handler.

@@ -257,7 +257,10 @@ impl<'a> Lower<'a, '_> {
         let mut params = Vec::with_capacity(list.items.len() + 1);
         let mut unbound = Vec::new();
         for item in &list.items {
-            let ty = types::annotation(&mut self.names, item.type_annotation.as_deref())
+            let ty = item
+                .type_annotation
+                .as_deref()
+                .and_then(|a| self.stated_type(&a.type_annotation))
                 .or_else(|| types::of_initialiser(&mut self.names, item.initializer.as_deref()?));
             let default = item.initializer.as_deref();
             params.push(self.parameter(&item.pattern, default, ty, &mut unbound));

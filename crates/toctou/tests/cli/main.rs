@@ -23,6 +23,7 @@ mod shapes_real;
 mod shapes_rust;
 mod shapes_rust_stores;
 mod shapes_statements;
+mod shapes_workers;
 mod since;
 mod sources;
 #[path = "../../../sync/tests/support/mod.rs"]

@@ -328,3 +328,46 @@ server.registerTool(\"tidy\", {}, async () => {
 ";
     expect(NOTHING, source);
 }
+
+#[test]
+fn a_list_of_what_is_set_names_its_columns() {
+    let more = |part: &str| {
+        format!(
+            "{RIGHTS}server.registerTool(\"more\", {{}}, async ({{ id, to, column }}: any) => {{
+  const sets: string[] = [];
+  const values: any[] = [];
+  if (to) {{
+    sets.push({part});
+    values.push(to);
+  }}
+  await pool.query(`UPDATE notes SET ${{sets.join(\", \")}} WHERE id = $1`, [id, ...values]);
+  return {{ content: [] }};
+}});
+"
+        )
+    };
+    expect(NOTHING, &more("\"text = $2\""));
+    expect(&["auth-check-then-act"], &more("\"owner = $2\""));
+    expect(&["auth-check-then-act"], &more("`${column} = $2`"));
+}
+
+#[test]
+fn whether_an_object_is_there_has_nothing_to_do_with_what_is_in_it() {
+    let source = "import { Pool } from \"pg\";
+const pool = new Pool();
+async function find(id: string) {
+  const { rows } = await pool.query(\"SELECT * FROM tasks WHERE id = $1\", [id]);
+  if (rows.length === 0) return null;
+  return { id: rows[0].id, state: rows[0].state };
+}
+server.registerTool(\"start\", {}, async ({ id }: any) => {
+  const task = await find(id);
+  if (!task) throw new Error(\"no such task\");
+  await pool.query(\"UPDATE tasks SET state = 'running' WHERE id = $1\", [id]);
+  return { content: [] };
+});
+";
+    expect(NOTHING, source);
+    let asked = source.replace("if (!task)", "if (!task || task.state === \"running\")");
+    expect(&["db-check-then-write"], &asked);
+}

@@ -43,13 +43,15 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     let only_there = !w.in_process && w.checked.is_empty() && !claims(case);
     // Deleted by the key that the caller gave, twice: gone is gone.
     let gone = case.deletes() && !w.keyed && w.checked.is_empty() && !w.other_writes;
+    // Who empties a table does not ask which rows are in it.
+    let empties = case.deletes() && w.write_row.as_ref().is_some_and(|r| r.conditions.is_empty());
     // Who deletes a row that another has just deleted has lost nothing.
     let unchanging = !w.checked_changes && !case.inserts();
     // What was read far below and did not say no says little about a write far below.
     let counted = w.read_row.as_ref().is_some_and(|r| r.aggregate);
     let far = case.is_distant_decision() || !w.data && !w.keyed && w.read.len() > 3;
     let distant = far && w.write_positive.is_none() && !counted;
-    let minor = only_there || gone || w.taken || unchanging || distant || removes(case);
+    let minor = only_there || gone || empties || w.taken || unchanging || distant || removes(case);
     let verdict = if matters(case) && !minor {
         verdict.mend(repeat::changes(case).map(|(func, changes)| Mend {
             title: "Ask for it in the statement that writes; then look at its row count",
