@@ -172,6 +172,13 @@ impl Interp<'_, '_, '_> {
         fields.iter().any(given)
     }
 
+    /// `with open_it():`
+    fn is_held_for_scope(&self, var: Var) -> bool {
+        let mut insts = self.function.blocks.iter().flat_map(|b| &b.insts);
+        insts
+            .any(|i| matches!(i.op, toctou_core::ir::Op::Enter { resource, .. } if resource == var))
+    }
+
     fn is_absent(&self, sym: Sym) -> bool {
         match self.cx.syms.kind(sym) {
             SymKind::Null => true,
@@ -690,13 +697,20 @@ impl Interp<'_, '_, '_> {
             }
             _ => Act::Write,
         };
+        // What is opened for a scope is closed at its end: doing that twice leaves nothing behind.
+        if act == Act::Open && kind == ResourceKind::External && self.is_held_for_scope(view.dst) {
+            return None;
+        }
         let value = effect.value.as_ref().and_then(|p| self.place(p, view));
         if kind == ResourceKind::Memory {
             if !self.cx.may_be_shared(loc.key) {
                 if let Some(v) = value {
                     let deps = self.deps_of(v);
                     self.taint(loc.key, &deps);
-                    self.stored.entry(loc.key).or_default().push(v);
+                    let list = self.stored.entry(loc.key).or_default();
+                    if !list.contains(&v) && list.len() < crate::texts::MAX_ITEMS {
+                        list.push(v);
+                    }
                 }
                 return None;
             }
@@ -720,10 +734,11 @@ impl Interp<'_, '_, '_> {
         }
         event.idempotent = effect.idempotency.iter().any(|p| self.is_given(p, view));
         if kind == ResourceKind::File && act == Act::Write {
+            event.value = value;
             self.file_data
                 .entry(loc.key)
                 .or_default()
-                .extend(&event.data);
+                .add(&event.data, value);
         }
         if !self.is_visible(loc) {
             return None;
@@ -731,7 +746,7 @@ impl Interp<'_, '_, '_> {
         let data = event.data.clone();
         // `let to = if … { a } else { b }`: either may be the one that is written.
         if kind == ResourceKind::File && act.is_write() {
-            for key in self.alternatives.get(&loc.key).cloned().unwrap_or_default() {
+            for key in self.variants(loc.key) {
                 let other = Loc { key, ..loc };
                 if self.is_visible(other) {
                     let mut event = event.clone();
@@ -771,7 +786,7 @@ impl Interp<'_, '_, '_> {
 
     fn rename(&mut self, from: Loc, effect: &EffectRule, view: &CallView<'_>) -> Option<u32> {
         let to = effect.value.as_ref().and_then(|p| self.place(p, view))?;
-        let source_deps = self.written_to(from.key);
+        let written = self.file_data.get(&from.key).cloned().unwrap_or_default();
         // A folder that is moved brings its links along. A file that was written here does not.
         if !self.file_data.contains_key(&from.key) && from.kind == ResourceKind::File {
             self.cx.relinkers.insert(self.id);
@@ -798,13 +813,9 @@ impl Interp<'_, '_, '_> {
         };
         event.key_deps = self.deps_of(to);
         // What the renamed file holds is what the new one holds.
-        event.data = source_deps;
+        event.data = written.deps;
+        event.value = written.value;
         self.push(event)
-    }
-
-    /// What was written to a file under this name, here.
-    fn written_to(&self, path: Sym) -> Deps {
-        self.file_data.get(&path).cloned().unwrap_or_default()
     }
 
     pub fn tagged(

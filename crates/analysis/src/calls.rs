@@ -38,6 +38,10 @@ pub struct CallView<'x> {
 pub struct Entry {
     pub recv: Option<Sym>,
     pub args: Vec<Sym>,
+    /// Arguments by name; in the callee, those that no parameter has the name of.
+    pub named: Vec<(Name, Sym)>,
+    /// What stands for the result where only a caller knows who is called.
+    pub value: Option<Sym>,
     pub bound: Option<Rc<[Sym]>>,
     pub locks: Vec<Rc<Lock>>,
     pub yields_before: bool,
@@ -88,7 +92,7 @@ impl<'a> Interp<'_, 'a, '_> {
         if let Some(value) = value
             && self.is_callers(value)
         {
-            self.symbolic_call(value, args);
+            self.symbolic_call(value, &view, fallback);
             return fallback;
         }
 
@@ -125,6 +129,7 @@ impl<'a> Interp<'_, 'a, '_> {
             let entry = Entry {
                 recv,
                 args: self.bound_args(*f, &view),
+                named: by_name(&view),
                 bound: bound.clone(),
                 detached: !awaited,
                 spawned: kind == CallKind::Spawn,
@@ -214,22 +219,35 @@ impl<'a> Interp<'_, 'a, '_> {
 
     /// The arguments in the order of the callee's parameters.
     fn bound_args(&mut self, f: FuncId, view: &CallView<'_>) -> Vec<Sym> {
-        let mut args = view.args.to_vec();
-        let callee = self.cx.program.function(f);
-        for (name, _, sym) in view.named {
-            let position = callee.params.iter().position(|p| {
-                let info = callee.vars.get(p.0 as usize);
-                info.is_some_and(|info| info.name == Some(*name))
-            });
-            if let Some(i) = position {
-                while args.len() <= i {
-                    args.push(self.cx.syms.null());
-                }
-                args[i] = *sym;
-            }
+        let mut entry = Entry {
+            args: view.args.to_vec(),
+            named: by_name(view),
+            ..Entry::default()
+        };
+        self.place_named(f, &mut entry);
+        self.spread_args(f, view, &mut entry.args);
+        entry.args
+    }
+
+    /// Arguments by name go where the callee has a parameter of that name.
+    fn place_named(&mut self, f: FuncId, entry: &mut Entry) {
+        if entry.named.is_empty() {
+            return;
         }
-        self.spread_args(f, view, &mut args);
-        args
+        let callee = self.cx.program.function(f);
+        let null = self.cx.syms.null();
+        let args = &mut entry.args;
+        entry.named.retain(|(name, sym)| {
+            let named = |p: &Var| callee.vars.get(p.0 as usize).and_then(|info| info.name);
+            let Some(i) = callee.params.iter().position(|p| named(p) == Some(*name)) else {
+                return true;
+            };
+            if args.len() <= i {
+                args.resize(i + 1, null);
+            }
+            args[i] = *sym;
+            false
+        });
     }
 
     /// `f(**options)`: parameters that nothing else was given for are its fields.
@@ -326,12 +344,15 @@ impl<'a> Interp<'_, 'a, '_> {
         }
     }
 
-    fn symbolic_call(&mut self, callee: Sym, args: &[Sym]) {
-        let arg_deps = args.iter().map(|a| self.deps_of(*a)).collect();
+    fn symbolic_call(&mut self, callee: Sym, view: &CallView<'_>, value: Sym) {
+        let arg_deps = view.args.iter().map(|a| self.deps_of(*a)).collect();
         let call = SymCall {
             callee,
-            args: args.to_vec(),
+            args: view.args.to_vec(),
             arg_deps,
+            named: by_name(view),
+            rest: self.rest_of(view),
+            value: Some(value),
             locks: Vec::new(),
             yields_before: false,
             func: self.id,
@@ -342,6 +363,19 @@ impl<'a> Interp<'_, 'a, '_> {
         self.calls_yielding = true;
         self.failing.push(self.at);
         self.push_sym_call(call);
+    }
+
+    /// The parameter that takes the rest, if it is handed on as what it was: `f(*rest)`.
+    fn rest_of(&self, view: &CallView<'_>) -> Option<u32> {
+        let inst = &self.function.blocks[self.at.block as usize].insts[self.at.inst as usize];
+        let toctou_core::ir::Op::Call { args, .. } = &inst.op else {
+            return None;
+        };
+        let last = args.iter().rfind(|a| a.name.is_none())?;
+        match self.cx.syms.kind(*view.args.last()?) {
+            SymKind::Param(i) if last.spread && self.function.has_rest => Some(*i),
+            _ => None,
+        }
     }
 
     /// The keys of a table of functions, when one of them is called by a computed key.
@@ -451,6 +485,9 @@ impl<'a> Interp<'_, 'a, '_> {
                 callee,
                 args: entry.args.clone(),
                 arg_deps,
+                named: entry.named,
+                rest: None,
+                value: entry.value,
                 locks: entry.locks,
                 yields_before: entry.yields_before,
                 func: self.id,
@@ -488,6 +525,8 @@ impl<'a> Interp<'_, 'a, '_> {
     pub fn enter(&mut self, f: FuncId, entry: Entry) -> Sym {
         let callee = self.cx.program.function(f);
         let site = self.site();
+        let mut entry = entry;
+        self.place_named(f, &mut entry);
         self.note_call(f, &entry);
         if self.is_product && f != self.id {
             self.cx.entered.insert(f);
@@ -513,7 +552,6 @@ impl<'a> Interp<'_, 'a, '_> {
         if entry.depth > MAX_DEPTH {
             return self.cx.syms.unknown(site);
         }
-        let mut entry = entry;
         self.fill_in(f, &mut entry.args);
         if summary.may_throw && !callee.is_async {
             self.failing.push(self.at);
@@ -527,6 +565,7 @@ impl<'a> Interp<'_, 'a, '_> {
             site,
             cache: FxHashMap::default(),
             refined: FxHashMap::default(),
+            results: FxHashMap::default(),
             map: vec![u32::MAX; summary.events.len()],
         };
         // What is not waited for runs beside us, not before what comes next.
@@ -543,6 +582,9 @@ impl<'a> Interp<'_, 'a, '_> {
         for call in &summary.sym_calls {
             self.enter_sym_call(call, &mut inst);
         }
+        if !inst.results.is_empty() {
+            inst.refined.clear();
+        }
         for key in &summary.releases {
             let key = self.rewrite(*key, &mut inst);
             self.releases.push((self.at, Release::Key(key)));
@@ -557,6 +599,15 @@ impl<'a> Interp<'_, 'a, '_> {
             None => self.cx.syms.null(),
         };
         result = self.normalised_once(f, result);
+        for alternative in &summary.alternatives {
+            let known = self.rewrite(*alternative, &mut inst);
+            if known != result {
+                let options = self.alternatives.entry(result).or_default();
+                if !options.contains(&known) {
+                    options.push(known);
+                }
+            }
+        }
         let deps = self.map_deps(&summary.ret_deps, &mut inst);
         for (part, deps) in &summary.ret_parts {
             let part = self.rewrite(*part, &mut inst);
@@ -682,4 +733,11 @@ impl<'a> Interp<'_, 'a, '_> {
         }
         None
     }
+}
+
+fn by_name(view: &CallView<'_>) -> Vec<(Name, Sym)> {
+    view.named
+        .iter()
+        .map(|(name, _, sym)| (*name, *sym))
+        .collect()
 }

@@ -150,6 +150,8 @@ pub struct Context<'a, 'm> {
     pub entered: FxHashSet<FuncId>,
     /// Column sets that cannot be there twice, by table.
     pub unique: FxHashMap<String, Vec<Vec<String>>>,
+    /// Tables whose definition was seen.
+    pub defined: std::collections::BTreeSet<String>,
     /// Columns that some statement changes in rows that are there, in plain letters.
     /// `None`: that is not known of one of the statements.
     pub updated: FxHashMap<Sym, Option<FxHashSet<String>>>,
@@ -179,6 +181,7 @@ pub struct Words {
     pub catch: Name,
     pub finally: Name,
     pub op: Name,
+    pub either: Name,
     /// The first of several results, and those after it: whether it went well.
     pub first: Name,
     pub others: [Name; 3],
@@ -192,6 +195,8 @@ pub struct Words {
     pub wrappers: FxHashSet<Name>,
     /// What says of which kind a thing is, or how old.
     pub asides: FxHashSet<Name>,
+    /// How many rows the last statement has changed, asked of who has run it.
+    pub rowcount: Name,
 }
 
 impl<'a, 'm> Context<'a, 'm> {
@@ -223,6 +228,7 @@ impl<'a, 'm> Context<'a, 'm> {
             catch: names.intern("catch"),
             finally: names.intern("finally"),
             op: names.intern("<op>"),
+            either: names.intern("??"),
             keywords: names.intern("<keywords>"),
             spread: names.intern(toctou_core::ir::KEYWORDS),
             first: names.intern("#0"),
@@ -236,6 +242,7 @@ impl<'a, 'm> Context<'a, 'm> {
                 "releaseLock",
             ]
             .map(|w| names.intern(w)),
+            rowcount: names.intern("rowcount"),
             asides: models.asides().map(|w| names.intern(w)).collect(),
             wrappers: [
                 "rows", "row", "data", "result", "results", "value", "values", "items", "length",
@@ -288,6 +295,7 @@ impl<'a, 'm> Context<'a, 'm> {
             defects: Vec::new(),
             entered: FxHashSet::default(),
             unique: FxHashMap::default(),
+            defined: std::collections::BTreeSet::new(),
             updated: FxHashMap::default(),
             inserted: FxHashSet::default(),
             unread_statements: false,
@@ -300,6 +308,7 @@ impl<'a, 'm> Context<'a, 'm> {
             words,
         };
         cx.syms.rest = Some(cx.names.intern("..."));
+        cx.syms.either = Some(cx.words.either);
         cx.collect();
         cx.collect_holders();
         cx

@@ -108,6 +108,16 @@ impl Context<'_, '_> {
                             out.push('…');
                             return;
                         }
+                        if n == self.words.either
+                            && let [first, second] = *call.args
+                        {
+                            out.push('(');
+                            self.write_sym(first, from, out, depth + 1);
+                            out.push_str(" or ");
+                            self.write_sym(second, from, out, depth + 1);
+                            out.push(')');
+                            return;
+                        }
                         if let Some(recv) = call.recv
                             && depth < 2
                         {

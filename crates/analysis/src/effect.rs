@@ -10,8 +10,8 @@ use toctou_core::ir::FuncId;
 use toctou_core::{Name, Span};
 use toctou_models::{LockScope, Mode};
 
+use crate::later::Later;
 use crate::sym::{Site, Sym};
-use crate::texts::Later;
 
 /// Where a value comes from, in the terms of one function.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -451,6 +451,8 @@ pub struct Event {
     pub loc: Loc,
     /// What the written value depends on.
     pub data: Deps,
+    /// Of a file that is written whole: the value.
+    pub value: Option<Sym>,
     /// What the choice of the place depends on.
     pub key_deps: Deps,
     /// What decides, inside callees, whether it happens at all.
@@ -484,6 +486,8 @@ pub struct Event {
     pub idempotent: bool,
     /// On an error path (in a handler).
     pub in_handler: bool,
+    /// It was looked for a name that is free, and that one is given back.
+    pub free: bool,
 }
 
 impl LockKind {
@@ -493,6 +497,51 @@ impl LockKind {
 }
 
 impl Window {
+    /// What was read is written back later, and meanwhile only other processes can come between.
+    pub fn between_processes(meet: FuncId, read: &Trail, write: &Event, id: Site) -> Self {
+        Self {
+            loc: write.loc,
+            read: Rc::clone(read),
+            write: Rc::clone(&write.trail),
+            read_act: Act::Read,
+            write_act: write.act,
+            write_mode: write.mode,
+            meet,
+            gap: None,
+            data: true,
+            tested: false,
+            compared: false,
+            keyed: false,
+            checked: Vec::new(),
+            read_row: None,
+            write_row: None,
+            constant: false,
+            clears: false,
+            in_process: false,
+            cross_process: true,
+            accidental: false,
+            closed_by: None,
+            connection: None,
+            through_memory: false,
+            path_check: false,
+            snapshot: None,
+            partial: None,
+            other_writes: false,
+            given_back: false,
+            opens: false,
+            duck: write.duck,
+            path: None,
+            label: None,
+            detached: false,
+            write_in_handler: write.in_handler,
+            puts_back: false,
+            aside: false,
+            positive: None,
+            taken: false,
+            id,
+        }
+    }
+
     /// It runs in a thread: that nobody gives way between read and write is no help.
     pub fn in_thread(&mut self) {
         self.in_process |= self.accidental;

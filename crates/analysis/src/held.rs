@@ -4,13 +4,15 @@
 //! every way to it holds it. Hand-made locks (flags, promise chains, lock files)
 //! come in as acquisitions like those of a library.
 
+mod begun;
+
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Span;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::Term;
+use toctou_core::ir::{BinOp, Op, Term, Var};
 use toctou_models::LockScope;
 
 use crate::context::{DefectKind, FoundDefect};
@@ -27,6 +29,8 @@ pub(crate) struct Held {
     /// Bits taken and given back, by position, in order.
     pub(crate) changes: FxHashMap<Pos, (u64, u64)>,
     pub(crate) any: bool,
+    /// Transactions that the rounds of a loop begin, by the loop's head: held behind it.
+    after_loops: FxHashMap<u32, u64>,
 }
 
 /// For each acquisition, those that stand for the same: one lock taken by one
@@ -51,31 +55,6 @@ fn either_or(interp: &Interp<'_, '_, '_>) -> Vec<u64> {
     same
 }
 
-/// `if own: BEGIN`: who does not begin a transaction because of what the caller
-/// said is in one already. Where that is decided.
-fn unless_begun(interp: &Interp<'_, '_, '_>, a: &Acquire) -> Option<Pos> {
-    // A statement that writes begins one where it stands, and nowhere else.
-    let writes = |e: &crate::effect::Event| e.at == a.at && e.act.is_write();
-    if a.lock.kind != LockKind::Transaction(true) || interp.events.iter().any(writes) {
-        return None;
-    }
-    let controls = interp.cfg.controls_of(a.at.block);
-    let decides = |block: u32| match interp.function.blocks[block as usize].term {
-        Term::Branch { cond, .. } => {
-            let deps = interp.deps_of(interp.val(cond));
-            deps.events().next().is_none() && !deps.is_empty()
-        }
-        _ => false,
-    };
-    let first = controls.iter().filter(|c| c.way == 0 && decides(c.block));
-    let block = first.map(|c| c.block).min()?;
-    let insts = interp.function.blocks[block as usize].insts.len();
-    Some(Pos {
-        block,
-        inst: insts.checked_sub(1)? as u32,
-    })
-}
-
 /// Does one branch lead to the one or to the other?
 fn are_alternatives(interp: &Interp<'_, '_, '_>, a: u32, b: u32) -> bool {
     let other = interp.cfg.controls_of(b);
@@ -95,6 +74,7 @@ impl Held {
             at_entry: vec![u64::MAX; n],
             changes: FxHashMap::default(),
             any,
+            after_loops: FxHashMap::default(),
         };
         if !any {
             held.at_entry = Vec::new();
@@ -109,8 +89,13 @@ impl Held {
                 }
             } else {
                 held.changes.entry(a.at).or_default().0 |= same[i];
-                if let Some(at) = unless_begun(interp, a) {
-                    held.changes.entry(at).or_default().0 |= same[i];
+                for at in [
+                    begun::unless_begun(interp, a),
+                    begun::unless_empty(interp, a),
+                ] {
+                    if let Some(at) = at {
+                        held.changes.entry(at).or_default().0 |= same[i];
+                    }
                 }
             }
         }
@@ -133,6 +118,7 @@ impl Held {
                 }
             }
         }
+        held.after_loops = begun::begun_in_loops(interp, &held);
         held.flow(interp, &if_true);
         held
     }
@@ -159,7 +145,8 @@ impl Held {
             }
             let mut state = self.at_entry[b as usize];
             let mut thrown = state;
-            for i in 0..blocks[b as usize].insts.len() {
+            // Behind the last instruction stands what the branch decides.
+            for i in 0..=blocks[b as usize].insts.len() {
                 let at = Pos {
                     block: b,
                     inst: i as u32,
@@ -193,6 +180,11 @@ impl Held {
                             out |= bits;
                         }
                     }
+                }
+                if let Some(begun) = self.after_loops.get(&b)
+                    && !begun::is_in_loop(interp, b, edge.to.0)
+                {
+                    out |= begun;
                 }
                 let to = edge.to.0 as usize;
                 let mut new = self.at_entry[to] & out;
@@ -397,8 +389,7 @@ impl Interp<'_, '_, '_> {
                         block: b as u32,
                         inst: n as u32,
                     };
-                    let fails = matches!(inst.op, toctou_core::ir::Op::Await { .. })
-                        && self.failing.contains(&at);
+                    let fails = matches!(inst.op, Op::Await { .. }) && self.failing.contains(&at);
                     if fails
                         && at > a.at
                         && held.at(at) & bit != 0
@@ -410,6 +401,7 @@ impl Interp<'_, '_, '_> {
                 }
                 if matches!(block.term, Term::Throw(_))
                     && held.at_end(b as u32, block.insts.len()) & bit != 0
+                    && !self.says_not_taken(b as u32, a.at)
                 {
                     skipped = true;
                 }
@@ -427,6 +419,70 @@ impl Interp<'_, '_, '_> {
         for (span, key) in found {
             self.lock_defect(DefectKind::NotReleased, span, key);
         }
+    }
+
+    /// `if (!taken) throw …`, where `taken` is what taking the lock gave, or is set just after it:
+    /// who gets there has no lock.
+    fn says_not_taken(&self, block: u32, taken: Pos) -> bool {
+        self.cfg.controls_of(block).iter().any(|control| {
+            let Term::Branch { cond, .. } = self.function.blocks[control.block as usize].term
+            else {
+                return false;
+            };
+            let (var, truth) = self.tested(cond);
+            control.way < 2 && (control.way == 0) != truth && self.is_set_by_taking(var, taken)
+        })
+    }
+
+    /// What a condition tests, and whether the condition holds where that is true.
+    fn tested(&self, cond: Var) -> (Var, bool) {
+        let (mut var, mut truth) = (cond, true);
+        for _ in 0..8 {
+            let mut defs = self
+                .function
+                .blocks
+                .iter()
+                .flat_map(|b| &b.insts)
+                .filter(|inst| inst.op.dst() == Some(var));
+            let (Some(def), None) = (defs.next(), defs.next()) else {
+                break;
+            };
+            match def.op {
+                Op::Not { src, .. } => (var, truth) = (src, !truth),
+                Op::Binary {
+                    op: op @ (BinOp::Eq | BinOp::Ne),
+                    left,
+                    right,
+                    ..
+                } if self.is_empty_value(self.val(right)) => {
+                    (var, truth) = (left, truth == (op == BinOp::Ne));
+                }
+                Op::Copy { src, .. } => var = src,
+                _ => break,
+            }
+        }
+        (var, truth)
+    }
+
+    /// Is a variable given its value by an instruction, or only after it?
+    fn is_set_by_taking(&self, var: Var, taken: Pos) -> bool {
+        let lock = &self.function.blocks[taken.block as usize].insts[taken.inst as usize];
+        let result = lock.op.dst();
+        self.function.blocks.iter().enumerate().any(|(b, block)| {
+            block.insts.iter().enumerate().any(|(i, inst)| {
+                let (b, i) = (b as u32, i as u32);
+                let given = match inst.op {
+                    Op::Copy { dst, src } if dst == var => Some(src) == result,
+                    ref op => op.dst() == Some(var) && (b, i) == (taken.block, taken.inst),
+                };
+                let after = if b == taken.block {
+                    i > taken.inst
+                } else {
+                    self.cfg.dominates(taken.block, b)
+                };
+                given || inst.op.dst() == Some(var) && after
+            })
+        })
     }
 
     /// Where failures are returned: is the lock still held where one is, although
@@ -476,7 +532,7 @@ impl Interp<'_, '_, '_> {
     /// `await release()`: the wait belongs to the release; and `await` of the acquisition itself.
     pub(crate) fn is_part_of_release(&self, at: Pos, a: &Acquire) -> bool {
         let block = &self.function.blocks[at.block as usize];
-        let toctou_core::ir::Op::Await { src, .. } = block.insts[at.inst as usize].op else {
+        let Op::Await { src, .. } = block.insts[at.inst as usize].op else {
             return false;
         };
         for (i, inst) in block.insts[..at.inst as usize].iter().enumerate() {

@@ -5,9 +5,10 @@ use crate::calls::{Entry, MAX_DEPTH};
 use crate::effect::{Dep, Deps, Event, Frame, Loc, Lock, Row, Source, Window};
 use crate::interp::{InnerWindow, Interp, MAX_WINDOWS};
 use crate::summary::{Summary, SymCall};
-use crate::sym::{self, CallSym, CalleeSym, Sym, SymKind};
+use crate::sym::{self, CalleeSym, Sym, SymKind};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
+use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{Cell, FuncId, FuncKind};
 
@@ -40,19 +41,25 @@ impl<'a> Interp<'_, 'a, '_> {
                 // Its value may still carry what it was given.
                 let data = self.map_deps(&e.data, inst);
                 if e.act.is_write() {
+                    let value = e.value.map(|v| self.rewrite(v, inst));
                     match e.loc.kind {
                         ResourceKind::Memory => self.taint(key, &data),
-                        ResourceKind::File => self.file_data.entry(key).or_default().extend(&data),
+                        ResourceKind::File => {
+                            self.file_data.entry(key).or_default().add(&data, value);
+                        }
                         _ => {}
                     }
                 }
                 continue;
             }
             let data = self.map_deps(&e.data, inst);
+            let value = e.value.map(|v| self.rewrite(v, inst));
             if e.act.is_write() {
                 match loc.kind {
                     ResourceKind::Memory => self.taint(key, &data),
-                    ResourceKind::File => self.file_data.entry(key).or_default().extend(&data),
+                    ResourceKind::File => {
+                        self.file_data.entry(key).or_default().add(&data, value);
+                    }
                     _ => {}
                 }
             }
@@ -62,6 +69,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 mode: e.mode,
                 loc,
                 data,
+                value,
                 key_deps: self.map_deps(&e.key_deps, inst),
                 ctrl: self.map_deps(&e.ctrl, inst),
                 row: e.row.as_ref().map(|r| self.map_row(r, inst)),
@@ -85,6 +93,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 site: sym::through(e.site, inst.site),
                 idempotent: e.idempotent,
                 in_handler: e.in_handler,
+                free: e.free,
             };
             if e.trail.depth() > 24 {
                 continue;
@@ -185,16 +194,33 @@ impl<'a> Interp<'_, 'a, '_> {
 
     pub(crate) fn enter_sym_call(&mut self, call: &SymCall, inst: &mut Instance<'_>) {
         let callee = self.rewrite(call.callee, inst);
-        let args: Vec<Sym> = call.args.iter().map(|a| self.rewrite(*a, inst)).collect();
-        for (sym, deps) in args.iter().zip(&call.arg_deps) {
+        let mut args: Vec<Sym> = call.args.iter().map(|a| self.rewrite(*a, inst)).collect();
+        if let Some(first) = call.rest {
+            args.pop();
+            args.extend(inst.entry.args.iter().skip(first as usize));
+        }
+        let own = call.args.len() - usize::from(call.rest.is_some());
+        for (sym, deps) in args.iter().zip(&call.arg_deps).take(own) {
             let deps = self.map_deps(deps, inst);
             self.add_deps(*sym, &deps);
         }
+        let mut named: Vec<(Name, Sym)> = Vec::new();
+        for &(name, sym) in &call.named {
+            // `f(**rest)` hands on what had no parameter of its own.
+            if name == self.cx.words.spread && matches!(self.cx.syms.kind(sym), SymKind::Param(_)) {
+                named.extend(&inst.entry.named);
+            } else {
+                named.push((name, self.rewrite(sym, inst)));
+            }
+        }
+        let value = call.value.map(|v| self.rewrite(v, inst));
         let mut locks: Vec<Rc<Lock>> = call.locks.iter().map(|l| self.map_lock(l, inst)).collect();
         locks.extend(inst.entry.locks.iter().cloned());
         let entry = Entry {
             recv: None,
             args,
+            named,
+            value,
             bound: None,
             locks,
             yields_before: call.yields_before || inst.entry.yields_before,
@@ -211,13 +237,11 @@ impl<'a> Interp<'_, 'a, '_> {
         // What the callback gave back is what the call of it gave back.
         if let Some(result) = result {
             let deps = self.deps_of(result);
-            let args = call.args.iter().map(|a| self.rewrite(*a, inst)).collect();
-            let sym = self.cx.syms.make(SymKind::Call(Box::new(CallSym {
-                callee: CalleeSym::Value(callee),
-                recv: None,
-                args,
-            })));
-            self.add_deps(sym, &deps);
+            if let (Some(own), Some(value)) = (call.value, value) {
+                self.add_deps(value, &deps);
+                inst.cache.insert(own, result);
+            }
+            inst.results.entry(callee).or_default().extend(&deps);
         }
     }
 
@@ -305,7 +329,11 @@ impl<'a> Interp<'_, 'a, '_> {
             }
             Source::Event(_) => return Deps::default(),
         };
-        self.refine(self.deps_of(value), dep)
+        let mut deps = self.deps_of(value);
+        if let Some(results) = inst.results.get(&value) {
+            deps.extend(results);
+        }
+        self.refine(deps, dep)
     }
 
     /// What the callee did with a value of ours is true of what the value came from.
@@ -454,6 +482,8 @@ pub(crate) struct Instance<'e> {
     pub(crate) cache: FxHashMap<Sym, Sym>,
     /// What arguments and our variables depend on, asked for again and again.
     pub(crate) refined: FxHashMap<u64, Deps>,
+    /// What functions that were handed in depend on when they were called.
+    pub(crate) results: FxHashMap<Sym, Deps>,
     pub(crate) map: Vec<u32>,
 }
 

@@ -7,6 +7,7 @@
 
 pub(crate) mod access;
 mod memory;
+mod ready;
 mod values;
 
 use std::cell::RefCell;
@@ -55,6 +56,20 @@ pub enum Release {
     Transaction,
 }
 
+/// What was written to a file.
+#[derive(Clone, Default)]
+pub struct Written {
+    pub deps: Deps,
+    pub value: Option<Sym>,
+}
+
+impl Written {
+    pub fn add(&mut self, deps: &Deps, value: Option<Sym>) {
+        self.deps.extend(deps);
+        self.value = value.or(self.value);
+    }
+}
+
 pub struct InnerWindow {
     pub at: Pos,
     pub window: Window,
@@ -98,7 +113,7 @@ pub struct Interp<'c, 'a, 'm> {
     /// Values that were put into a place in memory, by this function or below.
     pub stored: FxHashMap<Sym, Vec<Sym>>,
     /// What the files written here hold, also those that nobody else can name.
-    pub file_data: FxHashMap<Sym, Deps>,
+    pub file_data: FxHashMap<Sym, Written>,
     pub events: Vec<Event>,
     event_ids: FxHashMap<(u32, u32), u32>,
     pub(crate) event_count: u32,
@@ -117,7 +132,7 @@ pub struct Interp<'c, 'a, 'm> {
     /// Receivers that were used as tables.
     pub tables: FxHashSet<Sym>,
     /// The statement at hand stands further below.
-    pub(crate) through: Option<crate::texts::Below>,
+    pub(crate) through: Option<crate::later::Below>,
     /// What conditions depend on, asked for once a round.
     conditions: RefCell<Conditions>,
     /// Where dependencies are put together.
@@ -148,6 +163,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub(crate) resources: FxHashSet<Var>,
     /// Plain accesses to memory, and calls, for the check for data races.
     pub(crate) plain: access::Accesses,
+    /// Values of which it was said what type they are: the register that has it.
+    pub(crate) asserted: FxHashMap<Sym, Option<Var>>,
 }
 
 impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
@@ -207,6 +224,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             failing: Vec::new(),
             resources: FxHashSet::default(),
             plain: access::Accesses::default(),
+            asserted: FxHashMap::default(),
             cx,
             id,
             function,
@@ -398,6 +416,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             let old = self.vals[i];
             // `path = normalize(path)`: what comes after means the new one.
             self.vals[i] = if self.cx.syms.contains(sym, old) && !self.is_constant(old) {
+                self.note_replaced(sym, old);
                 sym
             } else {
                 self.join_syms(&[old, sym], v.0 as u64)
@@ -414,6 +433,19 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             let ctrl = self.control_deps(self.at.block).as_implicit();
             let sym = self.vals[i];
             self.add_deps(sym, &ctrl);
+        }
+    }
+
+    /// `name = name + "_1"` where something was there: elsewhere it is the old one.
+    fn note_replaced(&mut self, sym: Sym, old: Sym) {
+        let ctrl = self.control_deps(self.at.block).as_implicit();
+        if sym == old || ctrl.events().next().is_none() {
+            return;
+        }
+        self.add_deps(sym, &ctrl);
+        let options = self.alternatives.entry(sym).or_default();
+        if options.len() < 4 && !options.contains(&old) {
+            options.push(old);
         }
     }
 
@@ -434,6 +466,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             Op::Copy { dst, src } => {
                 let sym = self.val(*src);
+                self.note_assertion(*dst, sym);
                 self.set(*dst, sym);
             }
             Op::Func { dst, func } => {
@@ -564,7 +597,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                         let eq = self.cx.syms.make(SymKind::Eq(l, r));
                         self.cx.syms.make(SymKind::Not(eq))
                     }
-                    BinOp::Either => self.join_syms(&[l, r], u64::from(dst.0)),
+                    BinOp::Either => self.either(l, r, *dst),
                     BinOp::Compare | BinOp::Add | BinOp::Arith | BinOp::Test => {
                         let callee = CalleeSym::Method(self.cx.words.op);
                         self.cx.syms.make(SymKind::Call(Box::new(CallSym {
@@ -588,6 +621,11 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             // A default: whatever the caller gives is what the parameter is.
             Op::Phi { dst, from }
                 if from.first() == Some(dst) && self.function.params.contains(dst) => {}
+            Op::Phi { dst, from } if self.is_chosen_by_first(from) => {
+                let (left, right) = (self.val(from[0]), self.val(from[1]));
+                let sym = self.either(left, right, *dst);
+                self.set(*dst, sym);
+            }
             Op::Phi { dst, from } => {
                 let syms: Vec<Sym> = from.iter().map(|v| self.val(*v)).collect();
                 let sym = self.join_syms(&syms, u64::from(dst.0));
@@ -752,6 +790,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             mode: Mode::Blind,
             loc,
             data: Deps::default(),
+            value: None,
             key_deps: Deps::default(),
             ctrl: Deps::default(),
             row: None,
@@ -771,6 +810,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             site: self.site(),
             idempotent: false,
             in_handler: false,
+            free: false,
         };
         if let Some(below) = &self.through {
             below.put(&mut event);

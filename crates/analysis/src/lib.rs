@@ -17,7 +17,9 @@ mod entries;
 mod held;
 mod instance;
 mod interp;
+mod kept;
 mod latch;
+mod later;
 mod library;
 mod linkage;
 mod lock_models;
@@ -57,6 +59,8 @@ pub fn analyze(program: &Program, models: &Models) -> Analysis {
         for (table, columns) in toctou_models::sql::unique_columns(schema) {
             cx.unique.entry(table).or_default().push(columns);
         }
+        cx.defined
+            .extend(toctou_models::sql::defined_tables(schema));
     }
     let edges = order::edges(program, &cx.points_to);
     for component in order::components(&edges) {

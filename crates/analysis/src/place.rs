@@ -48,6 +48,26 @@ impl Interp<'_, '_, '_> {
             })
     }
 
+    /// `x = fresh || x`: what the statement itself reads, nobody has come between.
+    pub(crate) fn reads_in_place(&self, read: &Event, w: usize) -> bool {
+        let write = &self.events[w];
+        let statement = write.trail.span;
+        let inside = |e: &Event| {
+            let span = e.trail.span;
+            span != read.trail.span && span.start >= statement.start && span.end <= statement.end
+        };
+        read.loc.kind == ResourceKind::Memory
+            && write.call.is_none()
+            && self.events.iter().enumerate().any(|(i, e)| {
+                e.call.is_none()
+                    && e.act == Act::Read
+                    && e.loc == read.loc
+                    && inside(e)
+                    && write.data.has_event(i as u32)
+                    && !self.walk(i, w).yielded
+            })
+    }
+
     /// A collection in memory, gone through with pauses, and written out whole.
     pub(crate) fn is_snapshot(&self, read: &Event, write: &Event, data: bool) -> bool {
         data && read.act == Act::Read

@@ -445,7 +445,8 @@ impl PointsTo {
         match what {
             Use::Get { field, dst } => self.get(env, obj, field, dst),
             Use::Set { field, value } => match self.objs[obj.0 as usize] {
-                Obj::Ext(_) | Obj::Namespace(_) | Obj::Func(_) => {}
+                Obj::Ext(e) if !env.entities.get(e).instance => {}
+                Obj::Namespace(_) | Obj::Func(_) => {}
                 _ => {
                     let node = self.field(env, obj, field);
                     self.copy(value, node);
@@ -549,6 +550,11 @@ impl PointsTo {
                     self.add(dst, ext);
                 } else {
                     self.nodes[dst.0 as usize].foreign = true;
+                }
+                // What the program has put on it: `app.store = Store()`.
+                if env.entities.get(entity).instance {
+                    let node = self.field(env, obj, field);
+                    self.copy(node, dst);
                 }
             }
             Obj::Func(_) => {}

@@ -70,6 +70,8 @@ pub struct ReachedWindow {
     pub write_act: Act,
     pub write_mode: Mode,
     pub through_memory: bool,
+    /// It was read when the process started, and kept in memory since.
+    pub kept: bool,
     pub path_check: bool,
     /// The file that a snapshot of memory is written to.
     pub snapshot: Option<String>,
@@ -150,6 +152,8 @@ pub struct Analysis {
     pub cut_off: usize,
     /// Column sets that cannot be there twice, by table.
     pub unique: std::collections::BTreeMap<String, Vec<Vec<String>>>,
+    /// Tables whose definition was seen.
+    pub defined: std::collections::BTreeSet<String>,
 }
 
 impl Analysis {
@@ -257,6 +261,19 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
             }
         }
     }
+    let callers = order::reverse(edges);
+    for w in crate::kept::windows(&mut cx, &roots, edges) {
+        let leads = order::reachable(&callers, [w.meet]);
+        let mut reach = roots
+            .iter()
+            .filter(|r| is_served(r.kind) && leads[r.handler.0 as usize])
+            .map(|root| reach_of(&cx, root, &w));
+        let Some(first) = reach.next() else { continue };
+        let mut found = reached(&cx, &w, first);
+        found.kept = true;
+        found.reached_by.extend(reach);
+        windows.push(found);
+    }
     let in_server = is_server(&roots);
     let group = module_groups(cx.program);
     let group_of = |f: FuncId| group[cx.program.function_module[f.0 as usize].0 as usize];
@@ -303,6 +320,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
         unknown,
         cut_off: cx.points_to.cut_off(),
         unique: cx.unique.into_iter().collect(),
+        defined: cx.defined,
     }
 }
 
@@ -481,6 +499,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         write_act: w.write_act,
         write_mode: w.write_mode,
         through_memory: w.through_memory,
+        kept: false,
         path_check: w.path_check,
         snapshot: w.snapshot.map(|s| cx.display(s, w.meet)),
         in_server: false,

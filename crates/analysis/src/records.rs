@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::ClassId;
+use toctou_core::ir::{Callee, ClassId, Op};
 
 use crate::calls::CallView;
 use crate::context::Context;
-use crate::effect::{Act, Deps, Loc, Row};
+use crate::effect::{Act, Deps, Event, Loc, Pos, Row};
 use crate::interp::Interp;
 use crate::linkage::TypeTarget;
 use crate::sym::{CalleeSym, NewOf, Sym, SymKind};
@@ -149,6 +149,53 @@ impl Interp<'_, '_, '_> {
                 && let Some(row) = event.row.as_mut().filter(|r| r.insert)
             {
                 Rc::make_mut(row).unique = true;
+            }
+        }
+    }
+
+    /// `cursor.rowcount`, after a statement that the cursor has run, looks at what it did.
+    pub(crate) fn note_counts(&mut self) {
+        let mut asked: Vec<(Pos, Sym)> = Vec::new();
+        for (b, block) in self.function.blocks.iter().enumerate() {
+            for (i, inst) in block.insts.iter().enumerate() {
+                if let Op::GetField { obj, field, .. } = inst.op
+                    && field == self.cx.words.rowcount
+                {
+                    let at = Pos {
+                        block: b as u32,
+                        inst: i as u32,
+                    };
+                    asked.push((at, self.val(obj)));
+                }
+            }
+        }
+        if asked.is_empty() {
+            return;
+        }
+        let looked_at = |event: &Event| {
+            let block = &self.function.blocks[event.at.block as usize];
+            let Op::Call { dst, callee, .. } = &block.insts[event.at.inst as usize].op else {
+                return false;
+            };
+            let made = self.val(*dst);
+            let run_by = match callee {
+                Callee::Method { obj, .. } => self.val(*obj),
+                _ => made,
+            };
+            asked.iter().any(|(at, of)| {
+                let after = at.block == event.at.block && at.inst > event.at.inst
+                    || at.block != event.at.block && self.cfg.dominates(event.at.block, at.block);
+                after && (*of == made || *of == run_by)
+            })
+        };
+        let found: Vec<bool> = self.events.iter().map(looked_at).collect();
+        for (event, found) in self.events.iter_mut().zip(found) {
+            if found
+                && event.call.is_none()
+                && event.act.is_write()
+                && let Some(row) = &mut event.row
+            {
+                Rc::make_mut(row).looked_at = true;
             }
         }
     }

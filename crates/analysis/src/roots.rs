@@ -428,7 +428,7 @@ pub(crate) fn is_constructor(cx: &Context<'_, '_>, f: FuncId) -> bool {
     cx.program.function(f).kind == FuncKind::Constructor
 }
 
-fn enclosing_class(cx: &Context<'_, '_>, f: FuncId) -> Option<ClassId> {
+pub(crate) fn enclosing_class(cx: &Context<'_, '_>, f: FuncId) -> Option<ClassId> {
     let mut at = Some(f);
     for _ in 0..32 {
         let function = cx.program.function(at?);

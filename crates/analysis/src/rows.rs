@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{Op, Var};
-use toctou_models::sql::{self, Conflict, Kind, Operand, Value};
+use toctou_models::sql::{self, Conflict, Kind, Value};
 use toctou_models::{Do, LockScope, Mode, PlaceBase, PlaceExpr};
 
 use crate::calls::CallView;
@@ -14,9 +14,7 @@ use crate::effect::{Act, Deps, Loc, Lock, LockKind, Row};
 use crate::interp::{Acquire, Interp, Release};
 use crate::library::{ChainRule, EffectRule};
 use crate::sym::{CalleeSym, Sym, SymKind};
-
-/// Stands in a statement for what is not known of it.
-const HOLE: &str = "toctou_hole_";
+use crate::texts::{HOLE, parameters};
 
 /// How a text is run.
 #[derive(Clone, Copy, Default, Debug)]
@@ -88,31 +86,6 @@ impl Interp<'_, '_, '_> {
             }
         }
         any
-    }
-
-    /// Constant or templated text that is SQL, with what fills its holes.
-    pub(crate) fn text_of(&self, sym: Sym) -> Option<(String, Vec<Sym>)> {
-        match self.cx.syms.kind(sym) {
-            SymKind::Str(name) => {
-                let text = self.cx.names.text(*name);
-                sql::looks_like_sql(text).then(|| (text.to_owned(), Vec::new()))
-            }
-            SymKind::Concat(parts) => {
-                let mut text = String::new();
-                let mut holes = Vec::new();
-                for part in parts.iter() {
-                    match self.cx.syms.as_str(*part) {
-                        Some(name) => text.push_str(self.cx.names.text(name)),
-                        None => {
-                            text.push_str(&format!("{HOLE}{}", holes.len()));
-                            holes.push(*part);
-                        }
-                    }
-                }
-                sql::looks_like_sql(&text).then_some((text, holes))
-            }
-            _ => None,
-        }
     }
 
     pub fn sql_effect(&mut self, effect: &EffectRule, view: &CallView<'_>) -> Option<u32> {
@@ -200,8 +173,11 @@ impl Interp<'_, '_, '_> {
                         read = id.or(read);
                     }
                 }
+                Kind::CreateTable => {
+                    self.cx.defined.insert(table);
+                }
+                Kind::CreateIndex => {}
                 Kind::Other => self.note_unread(text),
-                Kind::CreateTable | Kind::CreateIndex => {}
             }
         }
         read
@@ -280,12 +256,13 @@ impl Interp<'_, '_, '_> {
             looked_at,
             ..Row::default()
         };
-        let mut data = Deps::default();
+        let mut data = self.unnamed_values(s, params);
+        let count = parameters(s);
         let mut key_deps = Deps::default();
         let mut conditions: Vec<(Name, Sym)> = Vec::new();
         for c in &s.conditions {
             let column = self.cx.names.intern(&c.column);
-            let value = self.operand(&c.operand, holes, params);
+            let value = self.operand(&c.operand, holes, params, count);
             let deps = value.map(|v| self.deps_of(v)).unwrap_or_default();
             key_deps.extend(&deps);
             row.conditions.push((column, deps));
@@ -301,7 +278,7 @@ impl Interp<'_, '_, '_> {
             match &a.value {
                 Value::Relative => row.relative.push(column),
                 Value::Operand(o) => {
-                    if let Some(v) = self.operand(o, holes, params) {
+                    if let Some(v) = self.operand(o, holes, params, count) {
                         data.extend(&self.deps_of(v));
                         if s.kind == Kind::Insert {
                             conditions.push((column, v));
@@ -310,7 +287,7 @@ impl Interp<'_, '_, '_> {
                 }
                 Value::Expression(operands) => {
                     for o in operands {
-                        if let Some(v) = self.operand(o, holes, params) {
+                        if let Some(v) = self.operand(o, holes, params, count) {
                             data.extend(&self.deps_of(v));
                         }
                     }
@@ -371,35 +348,6 @@ impl Interp<'_, '_, '_> {
             return self.push(read);
         }
         id
-    }
-
-    fn operand(&mut self, o: &Operand, holes: &[Sym], params: Option<Sym>) -> Option<Sym> {
-        match o {
-            Operand::Hole(n) => holes.get(*n).copied(),
-            Operand::Param(n) => {
-                let params = params?;
-                match self.cx.syms.kind(params) {
-                    SymKind::Array(items) => items.get(*n).copied(),
-                    // One scalar, or a list that is not known item by item.
-                    _ => Some(params),
-                }
-            }
-            Operand::Named(name) => {
-                let name = self.cx.names.intern(name);
-                params.map(|p| match self.cx.syms.kind(p) {
-                    SymKind::Array(items) if items.len() == 1 => {
-                        let one = items[0];
-                        self.cx.syms.field(one, name)
-                    }
-                    _ => self.cx.syms.field(p, name),
-                })
-            }
-            Operand::Literal(text) => {
-                let name = self.cx.names.intern(text);
-                Some(self.cx.syms.make(SymKind::Str(name)))
-            }
-            Operand::Column(_) | Operand::Now | Operand::Other => None,
-        }
     }
 
     /// A document store's or ORM's call.

@@ -8,7 +8,7 @@ use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{FuncKind, Op, Term, Var};
 use toctou_models::Mode;
 
-use crate::effect::{Act, Deps, Event, Loc, Lock, LockKind, Pos, Source, Window};
+use crate::effect::{Act, Dep, Deps, Event, Loc, Lock, LockKind, Pos, Source, Window};
 use crate::held::{Held, MAX_ACQUIRES};
 use crate::interp::{Interp, Release};
 use crate::summary::Summary;
@@ -187,6 +187,17 @@ impl Interp<'_, '_, '_> {
                 deps.extend(&self.deps_of(*v));
             }
             summary.ret_deps = deps;
+        }
+        for r in self.free_names(&summary.ret_deps) {
+            self.events[r as usize].free = true;
+            summary.ret_deps.insert(Dep {
+                implicit: true,
+                ..Dep::on(Source::Event(r))
+            });
+            summary.alternatives = match values.as_slice() {
+                [one] => self.variants(*one),
+                many => many.iter().copied().take(4).collect(),
+            };
         }
         summary.answers = self.is_answer(&summary.ret_deps);
         summary.ret = match values.as_slice() {

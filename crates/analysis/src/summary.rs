@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use crate::effect::{Deps, Event, Lock, Pos, Window};
 use crate::sym::Sym;
-use toctou_core::Span;
 use toctou_core::ir::FuncId;
+use toctou_core::{Name, Span};
 
 /// A call of something that only the caller knows: a parameter, a variable of
 /// an enclosing function.
@@ -14,6 +14,11 @@ pub struct SymCall {
     pub callee: Sym,
     pub args: Vec<Sym>,
     pub arg_deps: Vec<Deps>,
+    pub named: Vec<(Name, Sym)>,
+    /// The last argument is what this parameter and those after it were given: `f(*rest)`.
+    pub rest: Option<u32>,
+    /// What comes back.
+    pub value: Option<Sym>,
     /// Locks that are held around the call, inside this function or below.
     pub locks: Vec<Rc<Lock>>,
     pub yields_before: bool,
@@ -34,6 +39,8 @@ pub struct Summary {
     pub ret_deps: Deps,
     /// Of an object or a list that is written out: what is in it, and what that depends on.
     pub ret_parts: Vec<(Sym, Deps)>,
+    /// What it can be, where it differs by the way taken.
+    pub alternatives: Vec<Sym>,
     /// It is what somebody outside answered.
     pub answers: bool,
     /// Reads that decide whether the function fails.

@@ -95,6 +95,8 @@ pub struct Syms {
     info: Vec<Info>,
     /// In a [`SymKind::Object`]: what the object is a copy of.
     pub rest: Option<Name>,
+    /// The callee of `a ?? b`.
+    pub either: Option<Name>,
 }
 
 #[derive(Clone, Copy)]
@@ -278,13 +280,23 @@ impl Syms {
             }
             SymKind::Call(call) => {
                 let CallSym { callee, recv, args } = *call;
+                let args = self.rewrite_all(&args, cache, leaf);
+                if let (CalleeSym::Method(name), [first, second]) = (callee, &*args)
+                    && Some(name) == self.either
+                {
+                    match self.kind(*first) {
+                        SymKind::Null => return *second,
+                        SymKind::Str(_) => return *first,
+                        _ => {}
+                    }
+                }
                 SymKind::Call(Box::new(CallSym {
                     callee: match callee {
                         CalleeSym::Value(sym) => CalleeSym::Value(self.rewrite(sym, cache, leaf)),
                         other => other,
                     },
                     recv: recv.map(|r| self.rewrite(r, cache, leaf)),
-                    args: self.rewrite_all(&args, cache, leaf),
+                    args,
                 }))
             }
             SymKind::Eq(a, b) => {

@@ -1,16 +1,18 @@
 //! Windows whose write does not wait for the answer: what was read is deleted
 //! and then judged, or judged to choose another place than the one looked at.
 
-use std::rc::Rc;
-
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::Term;
 
-use crate::effect::{Act, Event, Window};
+use crate::cfg::Control;
+use crate::effect::{Act, Dep, Deps, Event, Source, Window};
 use crate::held::{Held, MAX_ACQUIRES};
 use crate::interp::Interp;
 use crate::sym::{self, SymKind};
+
+/// Who looks at more names than this does something else than to choose one.
+const MAX_NAMES: usize = 8;
 
 impl Interp<'_, '_, '_> {
     /// Reads of what a delete takes away, that are judged after it: whoever read
@@ -70,14 +72,17 @@ impl Interp<'_, '_, '_> {
     }
 
     /// Is the place looked at only after it was written, and so before the next round of a loop?
+    /// Or after it was opened for the write: who opens it once more has looked before.
     pub(crate) fn looks_after(&self, read: &Event, write: &Event) -> bool {
+        let opened =
+            |e: &Event| e.act == Act::Open && e.loc == write.loc && self.is_before(e, write);
+        let (before, after): (Vec<&Event>, Vec<&Event>) = self
+            .events
+            .iter()
+            .filter(|e| opened(e))
+            .partition(|e| self.is_before(e, read));
         self.is_before(write, read)
-            || self.events.iter().any(|e| {
-                e.act == Act::Open
-                    && e.loc == write.loc
-                    && self.is_before(e, read)
-                    && self.is_before(e, write)
-            })
+            || !before.is_empty() && !after.iter().any(|e| self.is_before(read, e))
     }
 
     /// A handler of failures, for what was written and then looked at, does not ask whether it
@@ -109,74 +114,78 @@ impl Interp<'_, '_, '_> {
             .key_deps
             .iter()
             .any(|d| d.implicit && d.source == crate::effect::Source::Event(r));
-        if !by_choice || read.loc != write.loc {
-            return false;
-        }
+        by_choice && read.loc == write.loc && (read.free || self.passes_over(r))
+    }
+
+    /// Is a variable set to something else where what was looked at is there?
+    fn passes_over(&self, r: u32) -> bool {
         self.function.blocks.iter().enumerate().any(|(b, block)| {
             let sets = block
                 .insts
                 .iter()
                 .any(|i| i.op.dst().is_some_and(|v| self.several.contains(&v)));
-            sets && self.cfg.controls_of(b as u32).iter().any(|control| {
-                let Term::Branch { cond, .. } = self.function.blocks[control.block as usize].term
-                else {
-                    return false;
-                };
-                let mut sym = self.val(cond);
-                let mut yes = control.way == 0;
-                while let SymKind::Not(inner) = self.cx.syms.kind(sym) {
-                    sym = *inner;
-                    yes = !yes;
-                }
-                control.way < 2 && yes && self.deps_of(sym).has_event(r)
-            })
+            let controls = self.cfg.controls_of(b as u32);
+            sets && controls.iter().any(|c| self.is_there(c, r) == Some(true))
         })
+    }
+
+    /// The events that look whether the name that is given back is free.
+    pub(crate) fn free_names(&self, ret_deps: &Deps) -> Vec<u32> {
+        let mut out = Vec::new();
+        let looks =
+            |e: &Event| e.act == Act::Check && e.loc.kind == ResourceKind::File && e.call.is_none();
+        let names = self.events.iter().enumerate().filter(|(_, e)| looks(e));
+        for (r, _) in names.take(MAX_NAMES) {
+            let r = r as u32;
+            let decided = |d: Dep| d.implicit && d.source == Source::Event(r);
+            let replaced = ret_deps.iter().any(decided) && self.passes_over(r);
+            if replaced || self.gives_back_absent(r) {
+                out.push(r);
+            }
+        }
+        out
+    }
+
+    /// `if not path.exists(): return path`
+    fn gives_back_absent(&self, r: u32) -> bool {
+        let key = self.events[r as usize].loc.key;
+        self.function.blocks.iter().enumerate().any(|(b, block)| {
+            let Term::Return(Some(v)) = block.term else {
+                return false;
+            };
+            let value = self.val(v);
+            !self.is_constant(value)
+                && self.cx.syms.contains(key, value)
+                && (self.cfg.controls_of(b as u32).iter())
+                    .any(|c| self.is_there(c, r) == Some(false))
+        })
+    }
+
+    /// Is that way taken where what was looked at is there, or where it is not?
+    fn is_there(&self, control: &Control, r: u32) -> Option<bool> {
+        let Term::Branch { cond, .. } = self.function.blocks[control.block as usize].term else {
+            return None;
+        };
+        let mut sym = self.val(cond);
+        let mut yes = control.way == 0;
+        while let SymKind::Not(inner) = self.cx.syms.kind(sym) {
+            sym = *inner;
+            yes = !yes;
+        }
+        let asides = &self.cx.words.asides;
+        let is_asked =
+            |(e, attr): (u32, Option<Name>)| e == r && attr.is_none_or(|a| !asides.contains(&a));
+        let asked = self.deps_of(sym).events().any(is_asked);
+        (control.way < 2 && asked).then_some(yes)
     }
 
     /// A library reads, changes and writes back in one call, and another process does the same.
     pub(crate) fn rewritten(&self, w: usize, held: &Held) -> Option<Window> {
         let write = &self.events[w];
-        let mut window = Window {
-            loc: write.loc,
-            through_memory: false,
-            path_check: false,
-            snapshot: None,
-            read: Rc::clone(&write.trail),
-            write: Rc::clone(&write.trail),
-            read_act: Act::Read,
-            write_act: write.act,
-            write_mode: write.mode,
-            meet: self.id,
-            gap: None,
-            data: true,
-            tested: false,
-            compared: false,
-            keyed: false,
-            checked: Vec::new(),
-            read_row: None,
-            write_row: None,
-            constant: false,
-            clears: false,
-            in_process: false,
-            cross_process: true,
-            accidental: false,
-            closed_by: None,
-            connection: None,
-            partial: None,
-            other_writes: false,
-            given_back: false,
-            opens: false,
-            duck: write.duck,
-            path: None,
-            label: self.label(write.at.block),
-            detached: false,
-            write_in_handler: self.is_handler_block(write.at.block),
-            puts_back: false,
-            aside: false,
-            positive: None,
-            taken: false,
-            id: sym::through(write.site, write.site),
-        };
+        let id = sym::through(write.site, write.site);
+        let mut window = Window::between_processes(self.id, &write.trail, write, id);
+        window.label = self.label(write.at.block);
+        window.write_in_handler = self.is_handler_block(write.at.block);
         let bits = held.at(write.at);
         for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
             if bits >> i & 1 == 1 {

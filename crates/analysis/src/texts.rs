@@ -1,231 +1,211 @@
-//! Statements whose text only a caller knows: a program's own `run(sql, params)`.
-//! They wait in the summary, as an event without a meaning, for a caller who has the text.
+//! SQL texts that are put together piece by piece, and lists of what their parameters stand for.
 
-use std::rc::Rc;
+use toctou_models::sql::{self, Operand, Statement, Value};
 
-use rustc_hash::FxHashSet;
-use toctou_core::Name;
-use toctou_core::finding::ResourceKind;
-use toctou_core::ir::{Callee, Op, Var};
-
-use crate::effect::{Act, Deps, Event, Loc, Lock, Trail};
-use crate::instance::Instance;
+use crate::effect::Deps;
 use crate::interp::Interp;
-use crate::rows::Run;
-use crate::sym::{self, CalleeSym, Site, Sym, SymKind};
+use crate::sym::{CalleeSym, Sym, SymKind};
 
-/// What is known of the statement without its text, which is the key of the event.
-#[derive(Clone, Debug)]
-pub struct Later {
-    pub params: Option<Sym>,
-    pub run: Run,
-}
+/// Stands in a statement for what is not known of it.
+pub(crate) const HOLE: &str = "toctou_hole_";
+/// A list that is longer is data.
+pub(crate) const MAX_ITEMS: usize = 64;
 
-/// The call through which a statement is run that stands further below.
-#[derive(Clone)]
-pub struct Below {
-    trail: Trail,
-    site: Site,
-    ctrl: Deps,
-    lock: Option<Rc<Lock>>,
-    yields: (bool, bool),
-    in_handler: bool,
-    call: u32,
-}
-
-impl Below {
-    pub fn put(&self, event: &mut Event) {
-        event.trail = Rc::clone(&self.trail);
-        event.site = self.site;
-        event.ctrl = self.ctrl.clone();
-        event.lock = self.lock.clone();
-        (event.yields_before, event.yields_after) = self.yields;
-        event.in_handler = self.in_handler;
-        event.call = Some(self.call);
-    }
+/// All that can be in a list, in order. What is put in by one way only is there, too.
+struct Items {
+    list: Vec<Sym>,
+    /// So many at the beginning, and at the end, stand where they stand here.
+    head: usize,
+    tail: usize,
 }
 
 impl Interp<'_, '_, '_> {
-    /// A text that cannot be read here: it waits for a caller, or may be anything.
-    pub(crate) fn unread(
-        &mut self,
-        text: Option<Sym>,
-        params: Option<Sym>,
-        run: Run,
-    ) -> Option<u32> {
-        let Some(text) = text else {
-            self.cx.unread_statements |= self.last_round && self.is_product;
-            return None;
-        };
-        if self.is_callers(text) {
-            let mut event = self.event(
-                Act::Statement,
-                Loc {
-                    kind: ResourceKind::Row,
-                    key: text,
-                    entry: None,
-                },
-            );
-            event.later = Some(Rc::new(Later { params, run }));
-            return self.push(event);
-        }
-        let harmless = self.cx.syms.as_str(text).is_some() || self.is_query(text, 0);
-        self.cx.unread_statements |= self.last_round && self.is_product && !harmless;
-        None
-    }
-
-    /// Does a text begin with SELECT, whichever of several it is?
-    fn is_query(&self, text: Sym, depth: u32) -> bool {
-        match self.cx.syms.kind(text) {
+    /// Constant or templated text that is SQL, with what fills its holes.
+    pub(crate) fn text_of(&self, sym: Sym) -> Option<(String, Vec<Sym>)> {
+        let parts = match self.cx.syms.kind(sym) {
+            SymKind::Concat(parts) => parts,
             SymKind::Str(name) => {
-                let first = self.cx.names.text(*name).split_whitespace().next();
-                first.is_some_and(|word| word.eq_ignore_ascii_case("select"))
+                let text = self.cx.names.text(*name);
+                return sql::looks_like_sql(text).then(|| (text.to_owned(), Vec::new()));
             }
-            SymKind::Concat(parts) if depth < 6 => {
-                parts.first().is_some_and(|p| self.is_query(*p, depth + 1))
-            }
-            _ if depth < 6 => self.alternatives.get(&text).is_some_and(|all| {
-                all.len() < 4 && all.iter().all(|s| self.is_query(*s, depth + 1))
-            }),
-            _ => false,
-        }
-    }
-
-    /// A statement of a callee, with the text that it is given here.
-    pub(crate) fn enter_statement(
-        &mut self,
-        e: &Event,
-        later: &Later,
-        inst: &mut Instance<'_>,
-    ) -> Option<u32> {
-        let text = self.rewrite(e.loc.key, inst);
-        let params = later.params.map(|p| self.rewrite(p, inst));
-        let run = Run {
-            connection: later.run.connection.map(|c| self.rewrite(c, inst)),
-            ..later.run
-        };
-        let below = Below {
-            // Where the text stands is where it happens, for who reads about it.
-            trail: self.frame(),
-            site: sym::through(e.site, inst.site),
-            ctrl: self.map_deps(&e.ctrl, inst),
-            lock: inst.entry.locks.first().cloned().or_else(|| e.lock.clone()),
-            yields: (e.yields_before || inst.entry.yields_before, e.yields_after),
-            in_handler: e.in_handler,
-            call: self.ordinal,
-        };
-        let outer = self.through.replace(below);
-        let read = match self.text_of(text) {
-            Some((text, holes)) => {
-                let inst =
-                    &self.function.blocks[self.at.block as usize].insts[self.at.inst as usize];
-                let looked_at = inst.op.dst().is_some_and(|dst| self.is_looked_at(dst));
-                let params = params.map(|p| self.plain_params(p));
-                self.sql_text(&text, &holes, params, looked_at, run)
-            }
-            None => self.unread(Some(text), params, run),
-        };
-        self.through = outer;
-        read
-    }
-
-    /// `run(a, b)` and `run([a, b])` mean the same; a callback after them is no parameter.
-    pub(crate) fn plain_params(&mut self, params: Sym) -> Sym {
-        let SymKind::Array(items) = self.cx.syms.kind(params) else {
-            return params;
-        };
-        let is_callback = |s: &Sym| {
-            matches!(
-                self.cx.syms.kind(*s),
-                SymKind::Func(_) | SymKind::Bound(..) | SymKind::Handle(_)
-            )
-        };
-        let count = items.len() - usize::from(items.last().is_some_and(is_callback));
-        match items[..count] {
-            [one]
-                if matches!(
-                    self.cx.syms.kind(one),
-                    SymKind::Array(_) | SymKind::Object(_)
-                ) =>
-            {
-                one
-            }
-            _ if count == items.len() => params,
-            _ => {
-                let rest: Box<[Sym]> = items[..count].into();
-                self.cx.syms.make(SymKind::Array(rest))
-            }
-        }
-    }
-}
-
-/// The columns of `SET ${parts.join(", ")}`, if all parts are texts that are written out:
-/// a list that is made here, and what is pushed into it.
-impl Interp<'_, '_, '_> {
-    pub(crate) fn listed_columns(&mut self, joined: Sym) -> Option<Vec<Name>> {
-        let SymKind::Call(call) = self.cx.syms.kind(joined) else {
-            return None;
-        };
-        let join = self.cx.names.find("join")?;
-        if call.callee != CalleeSym::Method(join) {
-            return None;
-        }
-        let list = call.recv?;
-        let (owner, cell) = match *self.cx.syms.kind(list) {
-            SymKind::Cell(cell) => (cell.owner, Some(cell)),
-            SymKind::New(..) | SymKind::Array(_) => (self.id, None),
             _ => return None,
         };
-        let function = self.cx.program.function(owner);
-        let mut lists: FxHashSet<Var> = FxHashSet::default();
-        let mut parts: Vec<Var> = Vec::new();
-        for inst in function.blocks.iter().flat_map(|b| &b.insts) {
-            match &inst.op {
-                Op::LoadVar { dst, cell: loaded } if cell == Some(*loaded) => {
-                    lists.insert(*dst);
-                }
-                Op::StoreVar { cell: set, value } if cell == Some(*set) => {
-                    lists.insert(*value);
-                }
-                op => {
-                    let is_list = |v: &Var| cell.is_none() && self.val(*v) == list;
-                    lists.extend(op.dst().filter(is_list));
-                }
+        let mut text = String::new();
+        let mut holes = Vec::new();
+        for part in parts.iter() {
+            if let Some(name) = self.cx.syms.as_str(*part) {
+                text.push_str(self.cx.names.text(name));
+            } else if let Some(joined) = self.joined(*part) {
+                text.push_str(&joined);
+            } else {
+                text.push_str(&format!("{HOLE}{}", holes.len()));
+                holes.push(*part);
             }
         }
-        let push = self.cx.names.find("push");
-        let mut made = 0;
-        for inst in function.blocks.iter().flat_map(|b| &b.insts) {
-            match &inst.op {
-                Op::Array { dst, items } if lists.contains(dst) => {
-                    made += 1;
-                    parts.extend(items.iter().map(|a| a.value));
-                }
-                Op::Call { callee, args, .. } => {
-                    let of_list =
-                        matches!(callee, Callee::Method { obj, .. } if lists.contains(obj));
-                    if of_list
-                        && matches!(callee, Callee::Method { name, .. } if Some(*name) == push)
-                    {
-                        parts.extend(args.iter().map(|a| a.value));
-                    }
-                    // Somebody else may add to it.
-                    if args.iter().any(|a| lists.contains(&a.value)) {
-                        return None;
-                    }
-                }
-                _ => {}
-            }
-        }
-        if made != 1 {
+        sql::looks_like_sql(&text).then_some((text, holes))
+    }
+
+    /// `", ".join(fields)`, `fields.join(", ")`, of a list of constants: with all that can be in it.
+    fn joined(&self, sym: Sym) -> Option<String> {
+        let SymKind::Call(call) = self.cx.syms.kind(sym) else {
+            return None;
+        };
+        let (CalleeSym::Method(method), Some(recv), [arg]) = (call.callee, call.recv, &*call.args)
+        else {
+            return None;
+        };
+        if self.cx.names.text(method) != "join" {
             return None;
         }
-        let mut columns = Vec::with_capacity(parts.len());
-        for part in parts {
-            let text = self.cx.constant_text_of(owner, part)?;
-            let (column, _) = text.split_once('=')?;
-            columns.push(self.cx.names.intern(column.trim().trim_matches(['"', '`'])));
+        let (separator, list) = match (self.cx.syms.as_str(recv), self.cx.syms.as_str(*arg)) {
+            (Some(separator), None) => (separator, *arg),
+            (None, Some(separator)) => (separator, recv),
+            _ => return None,
+        };
+        let separator = self.cx.names.text(separator);
+        let items = self.items(list);
+        // Columns that may be set are columns; tests that may be made are none.
+        if separator.trim() != "," && items.head < items.list.len() {
+            return None;
         }
-        Some(columns)
+        let mut pieces = Vec::new();
+        for item in items.list {
+            pieces.push(self.cx.names.text(self.cx.syms.as_str(item)?));
+        }
+        Some(pieces.join(separator))
     }
+
+    fn items(&self, list: Sym) -> Items {
+        let opaque = Items {
+            list: vec![list],
+            head: 0,
+            tail: 0,
+        };
+        let given: &[Sym] = match self.cx.syms.kind(list) {
+            SymKind::Array(items) => items,
+            SymKind::New(..) => &[],
+            // `values + [id]`
+            SymKind::Call(call) if call.callee == CalleeSym::Method(self.cx.words.op) => {
+                let [left, right] = *call.args else {
+                    return opaque;
+                };
+                return self.items(left).and(self.items(right));
+            }
+            _ => return opaque,
+        };
+        let mut all = given.to_vec();
+        for added in self.stored.get(&list).into_iter().flatten() {
+            match self.cx.syms.kind(*added) {
+                SymKind::Array(several) => all.extend(several.iter()),
+                _ => all.push(*added),
+            }
+        }
+        if all.is_empty() || all.len() > MAX_ITEMS {
+            return opaque;
+        }
+        Items {
+            head: given.len(),
+            tail: all.len(),
+            list: all,
+        }
+    }
+
+    pub(crate) fn operand(
+        &mut self,
+        o: &Operand,
+        holes: &[Sym],
+        params: Option<Sym>,
+        count: usize,
+    ) -> Option<Sym> {
+        match o {
+            Operand::Hole(n) => holes.get(*n).copied(),
+            Operand::Param(n) => {
+                let params = params?;
+                let items = self.items(params);
+                let sure = *n < items.head || items.list.len() == count;
+                match self.cx.syms.kind(params) {
+                    _ if sure => items.list.get(*n).copied(),
+                    SymKind::Array(given) if given.len() == items.list.len() => None,
+                    // One scalar, or a list that is not known item by item.
+                    _ => Some(params),
+                }
+            }
+            Operand::Last(n) => {
+                let items = self.items(params?);
+                (*n < items.tail).then(|| items.list[items.list.len() - 1 - n])
+            }
+            Operand::Named(name) => {
+                let name = self.cx.names.intern(name);
+                params.map(|p| match self.cx.syms.kind(p) {
+                    SymKind::Array(items) if items.len() == 1 => {
+                        let one = items[0];
+                        self.cx.syms.field(one, name)
+                    }
+                    _ => self.cx.syms.field(p, name),
+                })
+            }
+            Operand::Literal(text) => {
+                let name = self.cx.names.intern(text);
+                Some(self.cx.syms.make(SymKind::Str(name)))
+            }
+            Operand::Column(_) | Operand::Now | Operand::Other => None,
+        }
+    }
+
+    /// `SET {columns} WHERE id = ?`: what the columns are set to is among the parameters,
+    /// before those that can be counted from the end.
+    pub(crate) fn unnamed_values(&self, s: &Statement, params: Option<Sym>) -> Deps {
+        let mut out = Deps::default();
+        let unnamed = |a: &sql::Assignment| {
+            a.column.starts_with(HOLE) && matches!(a.value, Value::Operand(Operand::Hole(_)))
+        };
+        if !s.assignments.iter().any(unnamed) {
+            return out;
+        }
+        let Some(params) = params else { return out };
+        let items = self.items(params);
+        let counted = s.conditions.iter().filter_map(|c| match c.operand {
+            Operand::Last(n) if n < items.tail => Some(n + 1),
+            _ => None,
+        });
+        let values = items.list.len() - counted.max().unwrap_or(0).min(items.list.len());
+        for item in &items.list[..values] {
+            out.extend(&self.deps_of(*item));
+        }
+        out
+    }
+}
+
+impl Items {
+    fn and(mut self, more: Self) -> Self {
+        if self.head == self.list.len() {
+            self.head += more.head;
+        }
+        self.tail = if more.tail == more.list.len() {
+            more.tail + self.tail
+        } else {
+            more.tail
+        };
+        self.list.extend(more.list);
+        self
+    }
+}
+
+/// How many `?` a statement has.
+pub(crate) fn parameters(s: &Statement) -> usize {
+    let number = |o: &Operand| match o {
+        Operand::Param(n) => n + 1,
+        _ => 0,
+    };
+    let assigned = s
+        .assignments
+        .iter()
+        .chain(&s.on_conflict)
+        .map(|a| match &a.value {
+            Value::Operand(o) => number(o),
+            Value::Expression(all) => all.iter().map(number).max().unwrap_or(0),
+            Value::Relative => 0,
+        });
+    let tested = s.conditions.iter().map(|c| number(&c.operand));
+    assigned.chain(tested).max().unwrap_or(0)
 }

@@ -6,8 +6,9 @@ use rustc_hash::FxHashSet;
 use toctou_core::Span;
 use toctou_core::finding::ResourceKind;
 
-use crate::effect::{Act, Event, Pos};
+use crate::effect::{Act, Event, Loc, Pos};
 use crate::interp::Interp;
+use crate::sym::{Sym, SymKind};
 
 /// What a walk from a read to a write met.
 pub(crate) struct Walk {
@@ -16,6 +17,8 @@ pub(crate) struct Walk {
     pub(crate) gap: Option<Span>,
     pub(crate) broken: u64,
     pub(crate) other_writes: bool,
+    /// Callees keep files that have nothing to do with the entry.
+    pub(crate) files_aside: bool,
     /// Something is started or connected that does not end by itself.
     pub(crate) opens: bool,
 }
@@ -41,12 +44,14 @@ impl Interp<'_, '_, '_> {
             gap: None,
             broken: 0,
             other_writes: false,
+            files_aside: false,
             opens: false,
         };
         let mut stops: FxHashSet<Pos> = FxHashSet::default();
         let mut claims: FxHashSet<Pos> = FxHashSet::default();
         let mut others: FxHashSet<Pos> = FxHashSet::default();
         let mut opened: FxHashSet<Pos> = FxHashSet::default();
+        let mut aside: FxHashSet<Pos> = FxHashSet::default();
         stops.insert(read.at);
         let data = write
             .data
@@ -70,9 +75,10 @@ impl Interp<'_, '_, '_> {
             }
             // What is opened below, after a check there, is a window there.
             let checked_below = e.call.is_some()
-                && e.ctrl
-                    .events()
-                    .any(|(c, _)| self.events[c as usize].loc.kind == ResourceKind::Memory);
+                && e.ctrl.events().any(|(c, _)| {
+                    let check = &self.events[c as usize];
+                    check.call == e.call && check.loc.kind == ResourceKind::Memory
+                });
             if e.act == Act::Open && !checked_below {
                 others.insert(e.at);
                 if e.loc.kind == ResourceKind::External {
@@ -83,7 +89,11 @@ impl Interp<'_, '_, '_> {
                 if e.loc == read.loc && e.loc.kind == ResourceKind::Memory {
                     claims.insert(e.at);
                 } else if e.loc != read.loc && !e.local && hurts_twice(e) {
-                    others.insert(e.at);
+                    if self.is_file_aside(e, read.loc) {
+                        aside.insert(e.at);
+                    } else {
+                        others.insert(e.at);
+                    }
                 }
             }
         }
@@ -142,6 +152,7 @@ impl Interp<'_, '_, '_> {
                     result.other_writes = true;
                     result.opens |= opened.contains(&at);
                 }
+                result.files_aside |= aside.contains(&at);
                 result.broken |= self.given_back_at(at);
                 if let Some(span) = self.yields.get(&at) {
                     yielded = true;
@@ -158,6 +169,21 @@ impl Interp<'_, '_, '_> {
             }
         }
         result
+    }
+
+    /// A file that a callee keeps for itself (a log, its settings), the same one whatever
+    /// entry of a table is looked up here: it is not what the entry is made of.
+    fn is_file_aside(&self, e: &Event, entry: Loc) -> bool {
+        let SymKind::Index(_, key) = *self.cx.syms.kind(entry.key) else {
+            return false;
+        };
+        let syms = &self.cx.syms;
+        let own = |part: Sym| match syms.kind(part) {
+            SymKind::Fresh(_) | SymKind::Unknown(_) => true,
+            SymKind::Param(_) | SymKind::Cell(_) => syms.contains(key, part),
+            _ => false,
+        };
+        e.loc.kind == ResourceKind::File && e.call.is_some() && !syms.any(e.loc.key, own)
     }
 
     /// Blocks from which a block can be reached, itself included.

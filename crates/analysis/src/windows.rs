@@ -14,11 +14,12 @@ use crate::held::{Held, MAX_ACQUIRES};
 use crate::interp::{Interp, MAX_WINDOWS};
 use crate::latch::Latch;
 use crate::summary::Summary;
-use crate::sym::{self, SymKind};
+use crate::sym::{self, Sym, SymKind};
 
 pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     interp.settle();
     interp.note_conflicts();
+    interp.note_counts();
     let ctrl = interp.event_controls();
     for (event, deps) in interp.events.iter_mut().zip(ctrl) {
         event.ctrl.extend(&deps);
@@ -272,8 +273,15 @@ impl Interp<'_, '_, '_> {
         if (!data || fresh_memory) && self.looks_again(read, w, data) {
             return None;
         }
+        if data && self.reads_in_place(read, w) {
+            return None;
+        }
         // Waiting for what another call has begun, and keeping it, is the cure.
         if write.copies && !data {
+            return None;
+        }
+        // What a callee has looked up last, and given back, is put where it was.
+        if write.puts_back && self.is_kept_at_once(read, write) {
             return None;
         }
         // That a value somewhere below decided about a write somewhere else
@@ -297,6 +305,7 @@ impl Interp<'_, '_, '_> {
             read.loc.kind,
             ResourceKind::File | ResourceKind::Row | ResourceKind::Kv
         ) && !self.cx.is_own_to_process(read.loc.key);
+        let given_back = self.is_given_back(r) && !self.cx.holds_holders(write.loc.key);
         let write_in_handler = write.in_handler || self.is_handler_block(write.at.block);
         let mut window = Window {
             // A snapshot races on what it was taken of.
@@ -326,8 +335,8 @@ impl Interp<'_, '_, '_> {
             closed_by: None,
             connection: None,
             partial: read.lock.clone().or_else(|| write.lock.clone()),
-            other_writes: walk.other_writes,
-            given_back: self.is_given_back(r) && !self.cx.holds_holders(write.loc.key),
+            other_writes: walk.other_writes || walk.files_aside && !given_back,
+            given_back,
             opens: walk.opens,
             duck: read.duck || write.duck,
             path: None,
@@ -356,6 +365,18 @@ impl Interp<'_, '_, '_> {
             }
         }
         self.is_open(&window).then_some(window)
+    }
+
+    /// Is nothing waited for between the two but the call that reads?
+    fn is_kept_at_once(&self, read: &Event, write: &Event) -> bool {
+        let between = |at: &crate::effect::Pos| *at > read.at && *at < write.at;
+        let last = |e: &Event| {
+            e.call == read.call && e.loc == write.loc && e.act.is_read() && !e.yields_after
+        };
+        read.call.is_some()
+            && read.at.block == write.at.block
+            && self.yields.keys().filter(|at| between(at)).count() <= 1
+            && self.events.iter().any(last)
     }
 
     /// Does the function give back what was read, and not only whether it was there?
@@ -389,9 +410,15 @@ impl Interp<'_, '_, '_> {
 
     /// Does the write happen where what was read is there, or where it is not?
     pub(crate) fn polarity(&self, r: usize, write: &Event) -> Option<bool> {
+        self.said_at(r, write.at.block)
+    }
+
+    /// Is a block reached where what was read is there, or where it is not?
+    pub(crate) fn said_at(&self, r: usize, block: u32) -> Option<bool> {
         let read = &self.events[r];
         let mut found = None;
-        for control in self.cfg.controls_of(write.at.block).iter() {
+        let mut plain = None;
+        for control in self.cfg.controls_of(block).iter() {
             let block = &self.function.blocks[control.block as usize];
             let said = if control.way < 2 {
                 let Term::Branch { cond, .. } = block.term else {
@@ -412,11 +439,22 @@ impl Interp<'_, '_, '_> {
                     sym = *inner;
                     yes = !yes;
                 }
-                match self.cx.syms.kind(sym) {
+                let said = match self.cx.syms.kind(sym) {
                     // `error.code === "ENOENT"`, `rows.length === 0`: yes means no.
                     SymKind::Eq(..) => !yes,
                     _ => yes,
+                };
+                // What was read says more than what others made of it.
+                let itself = |side: Sym| {
+                    self.cx.syms.contains(side, read.loc.key)
+                        && !matches!(self.cx.syms.kind(side), SymKind::Call(_))
+                };
+                if let SymKind::Eq(a, b) = *self.cx.syms.kind(sym)
+                    && (itself(a) || itself(b))
+                {
+                    plain = Some(said);
                 }
+                said
             } else if control.block == read.at.block {
                 control.way == 2
             } else {
@@ -424,7 +462,7 @@ impl Interp<'_, '_, '_> {
             };
             found = Some(said);
         }
-        found
+        plain.or(found)
     }
 
     pub(crate) fn is_handler_block(&self, block: u32) -> bool {

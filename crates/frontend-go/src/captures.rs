@@ -37,12 +37,15 @@ pub(crate) struct Captures<'t> {
     deepest: FxHashMap<&'t str, u32>,
     /// Variables whose fields are set (`x.f = …`), or given out for that (`&x`).
     changed: FxHashSet<&'t str>,
+    /// Fields within which something is set (`x.f.g = …`: `f`).
+    changed_within: FxHashSet<&'t str>,
 }
 
 impl<'t> Captures<'t> {
     pub(crate) fn of(declaration: Node<'_>, text: &'t str) -> Self {
         let mut deepest: FxHashMap<&'t str, u32> = FxHashMap::default();
         let mut changed: FxHashSet<&'t str> = FxHashSet::default();
+        let mut changed_within: FxHashSet<&'t str> = FxHashSet::default();
         let kinds = &*KINDS;
         let mut cursor = declaration.walk();
         let mut depth = 0;
@@ -78,10 +81,13 @@ impl<'t> Captures<'t> {
                     if let Some(target) = target
                         && target.kind() == "selector_expression"
                         && let Some(base) = target.child_by_field_name("operand")
-                        && base.kind() == "identifier"
-                        && let Some(name) = text.get(base.byte_range())
                     {
-                        changed.insert(name);
+                        let named = |node: Node<'_>| text.get(node.byte_range());
+                        if base.kind() == "identifier" {
+                            changed.extend(named(base));
+                        } else if let Some(field) = base.child_by_field_name("field") {
+                            changed_within.extend(named(field));
+                        }
                     }
                 }
                 _ => {}
@@ -93,14 +99,15 @@ impl<'t> Captures<'t> {
                 if cursor.node().kind_id() == kinds.closure {
                     depth = depth.saturating_sub(1);
                 }
-                if cursor.node() == declaration {
-                    return Self { deepest, changed };
-                }
-                if cursor.goto_next_sibling() {
+                if cursor.node() != declaration && cursor.goto_next_sibling() {
                     break;
                 }
-                if !cursor.goto_parent() {
-                    return Self { deepest, changed };
+                if cursor.node() == declaration || !cursor.goto_parent() {
+                    return Self {
+                        deepest,
+                        changed,
+                        changed_within,
+                    };
                 }
             }
         }
@@ -109,6 +116,11 @@ impl<'t> Captures<'t> {
     /// Does a closure within the function at `depth` use this name?
     pub(crate) fn deeper(&self, name: &str, depth: u32) -> bool {
         self.deepest.get(name).is_some_and(|&d| d > depth)
+    }
+
+    /// Does the declaration set fields of a field of this name?
+    pub(crate) fn changes_within(&self, field: &str) -> bool {
+        self.changed_within.contains(field)
     }
 
     /// Does the declaration set fields of a variable of this name, or let others do so?

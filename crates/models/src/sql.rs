@@ -106,8 +106,10 @@ pub enum Value {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Operand {
     /// `?` in the order of the text, `$1` and `?1` as 0. A `?` behind a hole
-    /// that may hold parameters itself (`SET ${sets} WHERE id = ?`) is [`Operand::Other`].
+    /// that may hold parameters itself (`SET ${sets} WHERE id = ?`) is [`Operand::Last`].
     Param(usize),
+    /// `?` counted from the end of the text: the last is 0.
+    Last(usize),
     /// `:name`, `@name`, `$name`
     Named(String),
     /// `toctou_hole_N`, alone or within a quoted string.
@@ -154,6 +156,18 @@ pub fn unique_columns(schema: &str) -> Vec<(String, Vec<String>)> {
         }
     }
     out
+}
+
+/// Tables that a schema defines.
+pub fn defined_tables(schema: &str) -> Vec<String> {
+    let defines = |text: &&str| text.to_ascii_lowercase().contains("create table");
+    let statements = schema
+        .split(';')
+        .filter(defines)
+        .filter_map(parse)
+        .flatten();
+    let tables = statements.filter(|s| s.kind == Kind::CreateTable);
+    tables.filter_map(|s| s.tables.into_iter().next()).collect()
 }
 
 /// Whether a string that may be anything is worth parsing: a statement's first

@@ -70,7 +70,7 @@ pub(crate) fn check(cx: &mut Context<'_, '_>, _edges: &[Vec<u32>]) {
     for (defect, spot) in found {
         let class = match spot {
             Spot::Field(class, _) | Spot::Object(class) => Some(class),
-            Spot::Variable(_) | Spot::Site(..) => None,
+            Spot::Variable(_) | Spot::Site(..) | Spot::Ready(..) => None,
         };
         if class.is_none() || told.insert((defect.func, class)) {
             cx.defects.push(defect);

@@ -23,6 +23,8 @@ pub enum Spot {
     Variable(Cell),
     /// The object itself: a lock that is embedded in it.
     Object(ClassId),
+    /// Set up once, when this field says so (see `ready`).
+    Ready(ClassId, Name),
     /// Whatever this instruction of a function changes: a part of something of
     /// a library's type, known by nothing but the way to it.
     Site(FuncId, u32, u32),
@@ -56,7 +58,7 @@ pub struct Access {
     pub locks: Vec<HeldLock>,
     pub span: Span,
     pub key: Sym,
-    at: Pos,
+    pub(crate) at: Pos,
 }
 
 /// One call of a function of the program.
@@ -92,6 +94,8 @@ pub struct Accesses {
     pub accesses: Vec<Access>,
     pub calls: Vec<Passed>,
     pub life: Vec<Step>,
+    /// What is set up once, for sure, when the function has returned.
+    pub readies: Vec<Spot>,
     /// Tests (`false`) and settings (`true`) of flags, by the event that they are.
     pub flags: Vec<(bool, Step)>,
 }
@@ -101,7 +105,7 @@ const MAX_CALLS: usize = 400;
 
 impl Interp<'_, '_, '_> {
     /// Can plain accesses meet? Not where the compiler sees to it that they do not.
-    fn is_racy(&self) -> bool {
+    pub(crate) fn is_racy(&self) -> bool {
         self.anywhere && !self.guarded
     }
 
@@ -138,8 +142,30 @@ impl Interp<'_, '_, '_> {
         Some((self.cx.program.function_module[f.0 as usize], ty))
     }
 
-    /// The declared type of a value, as far as fields and variables say.
+    /// `x.(T)`: the value is a `T`, unless it is said to be something else as well.
+    pub(crate) fn note_assertion(&mut self, dst: Var, sym: Sym) {
+        let info = &self.function.vars[dst.0 as usize];
+        if info.kind != VarKind::Temp || info.ty.is_none() || !self.is_racy() {
+            return;
+        }
+        let types = &self.function.vars;
+        self.asserted
+            .entry(sym)
+            .and_modify(|known| {
+                *known = known.filter(|old| types[old.0 as usize].ty == info.ty);
+            })
+            .or_insert(Some(dst));
+    }
+
+    /// The type of a value, as far as fields, variables and assertions say.
     fn type_of(&mut self, sym: Sym, depth: u32) -> Option<(ModuleId, TypeRef)> {
+        self.declared_type(sym, depth).or_else(|| {
+            let var = self.asserted.get(&sym).copied().flatten()?;
+            self.register_type(self.id, var)
+        })
+    }
+
+    fn declared_type(&mut self, sym: Sym, depth: u32) -> Option<(ModuleId, TypeRef)> {
         if depth > 6 {
             return None;
         }
@@ -465,6 +491,9 @@ impl Interp<'_, '_, '_> {
             for lock in std::mem::take(&mut call.given) {
                 call.locks.extend(self.held_lock(&lock));
             }
+        }
+        if self.is_racy() {
+            self.settle_ready(held, &mut plain);
         }
         self.cx.plain[self.id.0 as usize] = plain;
     }

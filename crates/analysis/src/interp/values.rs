@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::Interp;
 use crate::effect::{Act, Dep, Deps, Event, Source, word_of_answer, word_of_field};
-use crate::sym::{self, CalleeSym, Sym, SymKind};
+use crate::sym::{self, CallSym, CalleeSym, Sym, SymKind};
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{BlockId, Term, Var};
@@ -84,6 +84,59 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 joined
             }
         }
+    }
+
+    /// Is it the first of two that decides which of them it is?
+    pub(super) fn is_chosen_by_first(&self, from: &[Var]) -> bool {
+        let [first, _] = *from else { return false };
+        self.cfg.preds[self.at.block as usize].iter().any(|&pred| {
+            let term = &self.function.blocks[pred as usize].term;
+            matches!(term, Term::Branch { cond, .. } if *cond == first)
+        })
+    }
+
+    /// `a ?? b`. Where it is not known which, the same two give the same one again, unless
+    /// one of them was read from what others change.
+    pub(super) fn either(&mut self, left: Sym, right: Sym, dst: Var) -> Sym {
+        let joined = self.join_syms(&[left, right], u64::from(dst.0));
+        let unknown = matches!(self.cx.syms.kind(joined), SymKind::Unknown(_));
+        if !unknown || self.deps_of(joined).events().next().is_some() {
+            return joined;
+        }
+        let callee = CalleeSym::Method(self.cx.words.either);
+        let same = self.cx.syms.make(SymKind::Call(Box::new(CallSym {
+            callee,
+            recv: None,
+            args: [left, right].into(),
+        })));
+        if let Some(options) = self.alternatives.get(&joined).cloned() {
+            self.alternatives.insert(same, options);
+        }
+        same
+    }
+
+    /// What a value, or a name that is made with it, can be where it differs by the way taken.
+    pub(crate) fn variants(&mut self, sym: Sym) -> Vec<Sym> {
+        if let Some(known) = self.alternatives.get(&sym) {
+            return known.clone();
+        }
+        let (SymKind::Join(parts) | SymKind::Concat(parts)) = self.cx.syms.kind(sym).clone() else {
+            return Vec::new();
+        };
+        let differs = parts.iter().position(|p| self.alternatives.contains_key(p));
+        let Some(i) = differs else { return Vec::new() };
+        let options = self.alternatives[&parts[i]].clone();
+        let is_path = matches!(self.cx.syms.kind(sym), SymKind::Join(_));
+        let with = |option: Sym| {
+            let mut parts = parts.to_vec();
+            parts[i] = option;
+            if is_path {
+                self.cx.syms.join(parts)
+            } else {
+                self.concat(parts)
+            }
+        };
+        options.into_iter().map(with).collect()
     }
 
     /// Are these all several results in one?

@@ -60,10 +60,15 @@ impl PointsTo {
     }
 }
 
-/// Names that half the world's objects have: they say nothing about the class.
+/// Names that half the world's objects have, whether written `get` or `Get`: they say
+/// nothing about the class.
 fn is_common(name: &str) -> bool {
+    let mut name = name.to_owned();
+    if let Some(first) = name.get_mut(..1) {
+        first.make_ascii_lowercase();
+    }
     matches!(
-        name,
+        name.as_str(),
         "get"
             | "set"
             | "has"

@@ -4,6 +4,7 @@ use toctou_core::ir::{BinOp, Op, Var, VarKind};
 use toctou_core::{Name, Span};
 use tree_sitter::Node;
 
+use super::expr::is_dereference;
 use super::{Lower, children, field, span};
 
 /// Something that can be assigned to, evaluated as far as it must be.
@@ -125,10 +126,8 @@ impl<'t> Lower<'t> {
         let mut values = self.values(right, targets.len());
         // `x := *p`, and x is changed: that is no change of what p points at.
         for ((target, node), value) in targets.iter().zip(children(right)).zip(&mut values) {
-            let deref = node.kind() == "unary_expression"
-                && field(node, "operator").is_some_and(|o| o.kind() == "*");
             if let Some(value) = value
-                && deref
+                && is_dereference(node)
                 && self.captures.changes(self.text(*target))
             {
                 *value = self.copied(span(node), *value);

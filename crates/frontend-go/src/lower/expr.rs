@@ -235,6 +235,11 @@ impl<'t> Lower<'t> {
     }
 }
 
+/// `*p`
+pub(super) fn is_dereference(node: Node<'_>) -> bool {
+    node.kind() == "unary_expression" && field(node, "operator").is_some_and(|o| o.kind() == "*")
+}
+
 /// The text of a string literal, with the escapes that matter in paths and SQL.
 pub(super) fn string_value(literal: &str) -> String {
     if let Some(raw) = literal.strip_prefix('`') {

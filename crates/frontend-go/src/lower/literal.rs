@@ -4,6 +4,7 @@ use toctou_core::Span;
 use toctou_core::ir::{Arg, Key, Op, TypeRef, Var, VarInfo, VarKind};
 use tree_sitter::Node;
 
+use super::expr::is_dereference;
 use super::{Lower, MAX_DEPTH, children, field, span};
 
 impl<'t> Lower<'t> {
@@ -102,8 +103,15 @@ impl<'t> Lower<'t> {
                 Some(key) => Key::Computed(self.expression(key)),
                 None => Key::Name(self.names.intern(&index.to_string())),
             };
-            let value = self.element(value, element);
-            out.push((key, value));
+            let mut var = self.element(value, element);
+            // `T{f: *p}`, and the f of it is changed: that is no change of what p points at.
+            if let Key::Name(name) = key
+                && is_dereference(unwrap(value))
+                && self.captures.changes_within(self.names.text(name))
+            {
+                var = self.copied(span(value), var);
+            }
+            out.push((key, var));
         }
         out
     }

@@ -86,7 +86,11 @@ impl<'a> Lower<'a, '_> {
             }
             Expression::BooleanLiteral(lit) => self.constant(at, Literal::Bool(lit.value)),
             Expression::NullLiteral(_) => self.null(at),
-            Expression::RegExpLiteral(_) => self.constant(at, Literal::Other),
+            // Where it stands twice, it is the same twice.
+            Expression::RegExpLiteral(lit) => match lit.raw {
+                Some(raw) => self.string(at, raw.as_str()),
+                None => self.constant(at, Literal::Other),
+            },
             Expression::TemplateLiteral(template) => self.template(template),
             Expression::ThisExpression(_) | Expression::Super(_) => self.this(at),
             Expression::StaticMemberExpression(_)

@@ -422,6 +422,10 @@ static BUILTIN: &[(&str, &str)] = &[
         "go/database-sql.toml",
         include_str!("../../libraries/go/database-sql.toml"),
     ),
+    (
+        "go/excelize.toml",
+        include_str!("../../libraries/go/excelize.toml"),
+    ),
     ("go/exec.toml", include_str!("../../libraries/go/exec.toml")),
     (
         "go/file-locks.toml",

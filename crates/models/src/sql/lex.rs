@@ -159,13 +159,15 @@ fn parameters(raw: Vec<Spaced>, question_marks: bool) -> (Vec<Spaced>, Vec<Opera
     let mut tokens: Vec<Spaced> = Vec::with_capacity(raw.len());
     let mut params = Vec::new();
     let mut positional = 0;
-    // Behind a hole that may bring parameters of its own nobody can count.
-    let mut uncounted = false;
+    // Behind a hole that may bring parameters of its own, nobody can count but from the end.
+    let mut uncounted: Option<usize> = None;
     let mut raw = raw.into_iter().peekable();
     while let Some(spaced) = raw.next() {
         if spaced.token.is_hole() {
             let previous = tokens.last().map(|spaced| &spaced.token);
-            uncounted |= may_hold_parameters(previous, raw.peek().map(|spaced| &spaced.token));
+            if may_hold_parameters(previous, raw.peek().map(|spaced| &spaced.token)) {
+                uncounted = Some(params.len());
+            }
         }
         let Token::Symbol(sigil @ ('?' | '$' | ':' | '@')) = spaced.token else {
             tokens.push(spaced);
@@ -200,7 +202,7 @@ fn parameters(raw: Vec<Spaced>, question_marks: bool) -> (Vec<Spaced>, Vec<Opera
         let operand = match (sigil, name, number) {
             ('?', _, _) if !question_marks => None,
             ('?' | '$', Some(_), Some(number)) => Some((Operand::Param(number - 1), true)),
-            ('?', _, _) if uncounted => Some((Operand::Other, false)),
+            ('?', _, _) if uncounted.is_some() => Some((Operand::Other, false)),
             ('?', _, _) => {
                 positional += 1;
                 Some((Operand::Param(positional - 1), false))
@@ -227,6 +229,11 @@ fn parameters(raw: Vec<Spaced>, question_marks: bool) -> (Vec<Spaced>, Vec<Opera
             space: true,
         });
         params.push(operand);
+    }
+    let behind = uncounted.unwrap_or(params.len());
+    let from_end = params[behind..].iter_mut().rev();
+    for (n, operand) in from_end.filter(|o| **o == Operand::Other).enumerate() {
+        *operand = Operand::Last(n);
     }
     (tokens, params)
 }

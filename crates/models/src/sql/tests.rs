@@ -510,15 +510,21 @@ fn holes_as_columns() {
 }
 
 #[test]
-fn parameters_behind_a_list_are_not_counted() {
+fn parameters_behind_a_list_are_counted_from_the_end() {
     for text in [
         "UPDATE t SET toctou_hole_0 WHERE id = ?",
         "DELETE FROM t WHERE a IN (toctou_hole_0) AND id = ?",
     ] {
         let conditions = one(text).conditions;
         let id = conditions.iter().find(|c| c.column == "id").expect("id");
-        assert_eq!(*id, condition("id", Operand::Other, true), "{text}");
+        assert_eq!(*id, condition("id", Operand::Last(0), true), "{text}");
     }
+    let s = one("UPDATE t SET a = ?, toctou_hole_0 WHERE id = ? AND name = ?");
+    let operands: Vec<&Operand> = s.conditions.iter().map(|c| &c.operand).collect();
+    assert_eq!(operands, [&Operand::Last(1), &Operand::Last(0)]);
+    // Nor from the end, where another list follows.
+    let s = one("UPDATE t SET toctou_hole_0 WHERE id = ? AND a IN (toctou_hole_1)");
+    assert_eq!(s.conditions[0].operand, Operand::Other);
     let s = one("DELETE FROM toctou_hole_0 WHERE id = ?");
     assert_eq!(s.conditions, [condition("id", Operand::Param(0), true)]);
 }

@@ -9,14 +9,18 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/xuri/excelize/v2"
 )
 
+var _ = excelize.OpenFile
 var _ = json.Marshal
+var _ = http.MethodGet
 var _ = os.Stat
 var _ atomic.Int64
 var _ sync.Mutex
@@ -47,7 +51,7 @@ func main() {{
 const SIGNATURE: &str = "func (s *Store) handle(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error)";
 
 #[track_caller]
-fn dangerous(rule: &str, fields: &str, body: &str) {
+pub(crate) fn dangerous(rule: &str, fields: &str, body: &str) {
     let rules = scan(&format!(
         "type Store struct {{ {fields} }}\n{SIGNATURE} {{ {body}\nreturn nil, nil, nil }}"
     ));
@@ -58,7 +62,7 @@ fn dangerous(rule: &str, fields: &str, body: &str) {
 }
 
 #[track_caller]
-fn safe(fields: &str, body: &str) {
+pub(crate) fn safe(fields: &str, body: &str) {
     let rules = scan(&format!(
         "type Store struct {{ {fields} }}\n{SIGNATURE} {{ {body}\nreturn nil, nil, nil }}"
     ));

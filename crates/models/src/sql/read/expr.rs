@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
                 self.mentions(expr, &low, out);
                 if !matches!(
                     low,
-                    Operand::Param(_) | Operand::Named(_) | Operand::Hole(_)
+                    Operand::Param(_) | Operand::Last(_) | Operand::Named(_) | Operand::Hole(_)
                 ) {
                     let high = self.operand(high);
                     self.mentions(expr, &high, out);

@@ -38,21 +38,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         case.fix("put the test into the statement that acts (a WHERE condition, a unique index with ON CONFLICT) and look at the row count"),
         "both calls passed the test and acted",
     );
-    // That something is there, asked and acted on in one go by one process: it
-    // takes a second process in the same instant, and costs a duplicate.
-    let only_there = !w.in_process && w.checked.is_empty() && !claims(case);
-    // Deleted by the key that the caller gave, twice: gone is gone.
-    let gone = case.deletes() && !w.keyed && w.checked.is_empty() && !w.other_writes;
-    // Who empties a table does not ask which rows are in it.
-    let empties = case.deletes() && w.write_row.as_ref().is_some_and(|r| r.conditions.is_empty());
-    // Who deletes a row that another has just deleted has lost nothing.
-    let unchanging = !w.checked_changes && !case.inserts();
-    // What was read far below and did not say no says little about a write far below.
-    let counted = w.read_row.as_ref().is_some_and(|r| r.aggregate);
-    let far = case.is_distant_decision() || !w.data && !w.keyed && w.read.len() > 3;
-    let distant = far && w.write_positive.is_none() && !counted;
-    let minor = only_there || gone || empties || w.taken || unchanging || distant || removes(case);
-    let verdict = if matters(case) && !minor {
+    let verdict = if matters(case) && !is_minor(case) {
         verdict.mend(repeat::changes(case).map(|(func, changes)| Mend {
             title: "Ask for it in the statement that writes; then look at its row count",
             func,
@@ -63,6 +49,25 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     };
     // One process, one statement after the other: it takes a second process.
     Some(if !w.in_process { verdict.severity(Severity::Medium) } else { verdict })
+}
+
+/// Done by two at once it costs little, or the test says little about the write.
+pub(crate) fn is_minor(case: &Case<'_>) -> bool {
+    let w = case.w;
+    // That something is there, asked and acted on in one go by one process: it
+    // takes a second process in the same instant, and costs a duplicate.
+    let only_there = !w.in_process && w.checked.is_empty() && !claims(case) && !doubles(case);
+    // Deleted by the key that the caller gave, twice: gone is gone.
+    let gone = case.deletes() && !w.keyed && w.checked.is_empty() && !w.other_writes;
+    // Who empties a table does not ask which rows are in it.
+    let empties = case.deletes() && w.write_row.as_ref().is_some_and(|r| r.conditions.is_empty());
+    // Who deletes a row that another has just deleted has lost nothing.
+    let unchanging = !w.checked_changes && !case.inserts();
+    // What was read far below and did not say no says little about a write far below.
+    let counted = w.read_row.as_ref().is_some_and(|r| r.aggregate);
+    let far = case.is_distant_decision() || !w.data && !w.keyed && w.read.len() > 3;
+    let distant = far && w.write_positive.is_none() && !counted;
+    only_there || gone || empties || w.taken || unchanging || distant || removes(case)
 }
 
 /// A function that is there to delete: what is gone already is as it should be.
@@ -91,6 +96,17 @@ fn has_constraint(case: &Case<'_>) -> bool {
         .collect();
     !asked.is_empty()
         && sets.iter().any(|set| !set.is_empty() && set.iter().all(|c| asked.contains(&c.as_str())))
+}
+
+/// The table is seen to take a second row like the one that was looked for.
+fn doubles(case: &Case<'_>) -> bool {
+    let (Some(read), Some(write)) = (&case.w.read_row, &case.w.write_row) else { return false };
+    case.inserts()
+        && case.w.write_positive == Some(false)
+        && case.analysis.defined.contains(case.key())
+        && !read.aggregate
+        && !read.conditions.is_empty()
+        && read.conditions.iter().all(|c| write.columns.contains(c))
 }
 
 /// Does what is written change what another call looks at, or take it away?

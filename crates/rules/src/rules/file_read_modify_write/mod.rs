@@ -26,6 +26,14 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     if !case.is(ResourceKind::File) || !w.data || !case.is_open() || w.path_check || w.write_act == Act::Delete {
         return None;
     }
+    if w.kept {
+        let message = format!(
+            "`{}` is loaded when the server starts, changed in memory and written back whole: what another process has written since then is lost",
+            case.key()
+        );
+        let fix = "under a lock that all processes see, read the file again, change that, and write it";
+        return Some(Verdict::new(message, fix, "B's change is lost").severity(Severity::Medium));
+    }
     let message = format!(
         "`{}` is read, changed and written back: what another call writes in between is lost",
         case.key()

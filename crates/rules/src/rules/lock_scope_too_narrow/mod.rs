@@ -1,8 +1,10 @@
 //! `lock-scope-too-narrow`: the lock covers the write but not the read it trusts.
 
+use toctou_core::finding::ResourceKind;
 use toctou_core::rule::{Persona, RuleMeta, Severity};
 
 use crate::case::{Case, Verdict};
+use crate::rules::db_check_then_write;
 
 pub const META: RuleMeta = RuleMeta {
     id: "lock-scope-too-narrow",
@@ -35,7 +37,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         "take the lock once, before the read, and give it back after the write",
         "A writes back what it read before B's change: B's change is lost",
     );
-    Some(if case.seldom_hurts() || case.fills_cache() || case.is_distant_decision() {
+    // What was only tested, in a store: the lock changes nothing about what that is worth.
+    let tested = case.is(ResourceKind::Row) && !w.data;
+    let minor = tested && (db_check_then_write::is_minor(case) || !db_check_then_write::matters(case));
+    Some(if minor || case.seldom_hurts() || case.fills_cache() || case.is_distant_decision() {
         verdict.persona(Persona::Pedantic)
     } else {
         verdict

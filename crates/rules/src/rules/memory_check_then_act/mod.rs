@@ -34,7 +34,11 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         "set it before the first `await` (and undo that on failure), or keep the promise of the first call and return it to the others",
         "both calls did the work",
     );
-    Some(if case.is_waste() || case.deletes() || w.clears || w.write_in_handler {
+    // There is one, and a newer one takes its place: whoever comes last has the newest.
+    let key = case.key();
+    let itself = w.checked.iter().all(|part| key.ends_with(part.as_str()));
+    let renews = w.write_positive == Some(true) && !w.compared && itself && !w.constant;
+    Some(if renews || case.is_waste() || case.deletes() || w.clears || w.write_in_handler {
         verdict.persona(Persona::Pedantic)
     } else {
         verdict

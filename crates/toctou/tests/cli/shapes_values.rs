@@ -1,0 +1,233 @@
+//! Where a value comes from and which path a name means, by ways that real servers take: through
+//! parts of what a helper returns, through tables of handlers, through paths that are built anew,
+//! and through memory that a process has kept since its start.
+
+use crate::common::shapes::{dangerous, safe};
+
+const RMW: &[&str] = &["file-read-modify-write"];
+
+/// A server whose tool adds to a list in a file, with `helpers` for the rest.
+fn adds(helpers: &str, tool: &str) -> String {
+    format!(
+        r#"import {{ McpServer }} from "@modelcontextprotocol/sdk/server/mcp.js";
+import {{ readFile, writeFile }} from "node:fs/promises";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+const server = new McpServer({{ name: "list", version: "1.0.0" }});
+{helpers}
+server.registerTool("add", {{}}, async (entry: any) => {{
+{tool}
+  return {{ content: [] }};
+}});
+"#
+    )
+}
+
+#[test]
+fn dangerous_content_in_a_part_of_what_is_returned() {
+    let read = r#"async function read(file: string) {
+  const text = await readFile(file, "utf8");
+  return { text, about: { file, size: text.length } };
+}"#;
+    let tool = r#"  const { text } = await read("list.json");
+  const list = JSON.parse(text);
+  list.push(entry);
+  await writeFile("list.json", JSON.stringify(list));"#;
+    dangerous("regular", RMW, &[], &adds(read, tool));
+}
+
+#[test]
+fn safe_other_part_of_what_is_returned() {
+    let read = r#"async function read(file: string, name: string) {
+  const text = await readFile(file, "utf8");
+  return { text, title: name.trim() };
+}"#;
+    let tool = r#"  const { title } = await read("list.json", entry.name);
+  await writeFile("list.json", JSON.stringify({ title }));"#;
+    safe(&[], &adds(read, tool));
+}
+
+#[test]
+fn dangerous_path_that_is_built_anew() {
+    for file in [
+        r#"path.join(os.homedir(), ".list", "list.json")"#,
+        r#"path.join(process.env.LIST_DIR ?? "/var/lib/list", "list.json")"#,
+        r#"path.join(process.env.LIST_DIR || path.join(os.homedir(), ".list"), "list.json")"#,
+        r#""/srv/" + os.hostname().replace(/[^a-z]/g, "_") + ".json""#,
+    ] {
+        let helpers = format!(
+            r#"const file = () => {file};
+async function load() {{
+  return JSON.parse(await readFile(file(), "utf8"));
+}}
+async function save(list: any[]) {{
+  await writeFile(file(), JSON.stringify(list));
+}}"#
+        );
+        let tool = "  const list = await load();\n  list.push(entry);\n  await save(list);";
+        dangerous("regular", RMW, &[], &adds(&helpers, tool));
+    }
+}
+
+/// What differs by the call is not the same path.
+#[test]
+fn safe_path_with_another_part_each_time() {
+    let helpers = r#"import { randomUUID } from "node:crypto";
+const file = () => path.join(process.env.LIST_DIR ?? "/var/lib/list", randomUUID() + ".json");
+async function load() {
+  return JSON.parse(await readFile(file(), "utf8"));
+}"#;
+    let tool = r#"  const list = await load();
+  list.push(entry);
+  await writeFile(file(), JSON.stringify(list));"#;
+    safe(&[], &adds(helpers, tool));
+}
+
+#[test]
+fn dangerous_handlers_in_a_map() {
+    let source = r#"import { Server } from "@modelcontextprotocol/sdk/server/index.js";
+import { CallToolRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { readFile, writeFile } from "node:fs/promises";
+type Tool = { name: string; run: (entry: any) => Promise<any> };
+class Registry {
+  private tools = new Map<string, Tool>();
+  register(tool: Tool) {
+    this.tools.set(tool.name, tool);
+  }
+  async call(name: string, entry: any) {
+    const tool = this.tools.get(name);
+    if (!tool) throw new Error("no such tool");
+    return await tool.run(entry);
+  }
+}
+async function add(entry: any) {
+  const list = JSON.parse(await readFile("list.json", "utf8"));
+  list.push(entry);
+  await writeFile("list.json", JSON.stringify(list));
+  return { content: [] };
+}
+const registry = new Registry();
+registry.register({ name: "add", run: add });
+const server = new Server({ name: "list", version: "1.0.0" }, { capabilities: { tools: {} } });
+server.setRequestHandler(CallToolRequestSchema, async (request) =>
+  registry.call(request.params.name, request.params.arguments),
+);
+"#;
+    dangerous("regular", RMW, &[], source);
+}
+
+#[test]
+fn dangerous_state_kept_since_the_start() {
+    let store = r#"class Store {
+  private entries = new Map<string, any>();
+  constructor(private file: string) {}
+  async load() {
+    for (const entry of JSON.parse(await readFile(this.file, "utf8"))) this.entries.set(entry.id, entry);
+  }
+  async add(entry: any) {
+    this.entries.set(entry.id, entry);
+    const text = JSON.stringify(Array.from(this.entries.values()));
+    await writeFile(this.file, text);
+  }
+}
+const store = new Store(path.join(os.homedir(), "list.json"));
+await store.load();"#;
+    let tool = "  await store.add(entry);";
+    dangerous("regular", RMW, &[], &adds(store, tool));
+    let variable = r#"let list: any[] = [];
+function load() {
+  if (fs.existsSync("list.json")) list = JSON.parse(fs.readFileSync("list.json", "utf8"));
+}
+load();"#;
+    let tool = r#"  list.push(entry);
+  fs.writeFileSync("list.json", JSON.stringify(list));"#;
+    dangerous("regular", RMW, &[], &adds(variable, tool));
+}
+
+/// What is written is not what was loaded, or only this process writes there.
+#[test]
+fn safe_state_that_no_other_process_shares() {
+    let report = r#"const names: string[] = JSON.parse(fs.readFileSync("names.json", "utf8"));
+let last: any = null;"#;
+    let tool = r#"  last = { known: names.includes(entry.name) };
+  fs.writeFileSync("last.json", JSON.stringify(last));"#;
+    safe(&[], &adds(report, tool));
+    let own = r#"const file = () => `/run/list-${process.pid}.json`;
+let list: any[] = [];
+function load() {
+  list = JSON.parse(fs.readFileSync(file(), "utf8"));
+}
+load();"#;
+    let tool = r#"  list.push(entry);
+  fs.writeFileSync(file(), JSON.stringify(list));"#;
+    safe(&[], &adds(own, tool));
+}
+
+/// Whoever has not got the lock has nothing to give back.
+#[test]
+fn safe_lock_that_was_not_taken() {
+    let source = r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import fs from "node:fs";
+function locked<T>(work: () => T): T {
+  let lock: number | undefined;
+  for (let i = 0; i < 100; i++) {
+    try {
+      lock = fs.openSync("/srv/list.lock", "wx");
+      break;
+    } catch (error: any) {
+      if (error.code !== "EEXIST") throw error;
+    }
+  }
+  if (lock === undefined) throw new Error("busy");
+  try {
+    return work();
+  } finally {
+    fs.closeSync(lock);
+    fs.unlinkSync("/srv/list.lock");
+  }
+}
+const server = new McpServer({ name: "list", version: "1.0.0" });
+server.registerTool("add", {}, async () => locked(() => ({ content: [] })));
+"#;
+    safe(&[], source);
+}
+
+#[test]
+fn dangerous_failure_before_the_lock_is_given_back() {
+    let source = r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { Mutex } from "async-mutex";
+const mutex = new Mutex();
+const server = new McpServer({ name: "list", version: "1.0.0" });
+server.registerTool("add", {}, async ({ name }: any) => {
+  const release = await mutex.acquire();
+  if (!name) throw new Error("no name");
+  release();
+  return { content: [] };
+});
+"#;
+    dangerous("regular", &["lock-not-released-on-error"], &[], source);
+}
+
+/// There is one already, and a newer one takes its place.
+#[test]
+fn safe_renewed_value() {
+    let source = r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { chromium } from "playwright";
+import { current } from "./pages.js";
+const state: { page: any } = { page: null };
+const server = new McpServer({ name: "browser", version: "1.0.0" });
+server.registerTool("look", {}, async () => {
+  if (state.page) {
+    const { page } = await current();
+    state.page = page || state.page;
+  }
+  return { content: [] };
+});
+server.registerTool("go", {}, async ({ page }: any) => {
+  state.page = page;
+  return { content: [] };
+});
+"#;
+    safe(&[], source);
+}
