@@ -5,7 +5,7 @@ use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_models::Mode;
 
-use crate::effect::{Act, Event};
+use crate::effect::{Act, Event, Source};
 use crate::interp::Interp;
 use crate::sym::{self, Sym, SymKind};
 
@@ -175,6 +175,21 @@ impl Interp<'_, '_, '_> {
         };
         let counted = read.row.as_ref().is_some_and(|r| r.aggregate);
         let inserts = write.row.as_ref().is_some_and(|row| row.insert);
+        // … or has the key of what was read: `INSERT … ON CONFLICT` with `task.id`.
+        let is_key = |c: &Name| {
+            let keys: Vec<Name> = a.iter().map(|(k, _)| *k).collect();
+            self.cx.names.text(*c).eq_ignore_ascii_case("id") || self.has_column(&keys, *c)
+        };
+        let from_read = |c: &Name, value: Sym| {
+            self.deps_of(value).iter().any(|d| {
+                d.source == Source::Event(r)
+                    && !d.implicit
+                    && d.attr.is_some_and(|attr| self.has_column(&[*c], attr))
+            })
+        };
+        if write.mode == Mode::Upsert && b.iter().any(|(c, v)| is_key(c) && from_read(c, *v)) {
+            return true;
+        }
         let mut common = 0;
         for (column, value) in a.iter() {
             if let Some((_, other)) = b.iter().find(|(c, _)| c == column) {
@@ -249,6 +264,10 @@ impl Interp<'_, '_, '_> {
         }
         if self.claims(read, write) {
             return false;
+        }
+        // Which rows go is asked by the statement itself: `DELETE … WHERE x NOT IN (SELECT …)`.
+        if row.unique && write.act == Act::Delete && !data {
+            return true;
         }
         // That a row exists is not a race with changing it: nothing is changed if it is gone.
         let counted = read.row.as_ref().is_some_and(|r| r.aggregate);

@@ -356,6 +356,7 @@ impl Interp<'_, '_, '_> {
             cross_process: shared_by_processes,
             accidental: !walk.yielded && !self.anywhere,
             closed_by: None,
+            connection: None,
             partial: read.lock.clone().or_else(|| write.lock.clone()),
             other_writes: walk.other_writes || walk.files_aside && !given_back,
             given_back,
