@@ -259,6 +259,15 @@ impl Interp<'_, '_, '_> {
         if !real.is_empty() && !data && real.iter().all(|n| self.has_column(&conditions, **n)) {
             return true;
         }
+        // A state that was looked at is asked for again, with other things or without.
+        let keys: Vec<Name> = match read.loc.entry.map(|e| self.cx.syms.kind(e)) {
+            Some(SymKind::Object(fields)) => fields.iter().map(|(name, _)| *name).collect(),
+            _ => Vec::new(),
+        };
+        let again = |n: &Name| self.has_column(&conditions, *n) && !self.has_column(&keys, *n);
+        if !data && !row.insert && real.iter().any(|n| again(n)) {
+            return true;
+        }
         if write.mode == Mode::Conditional && real.is_empty() && !data {
             return true;
         }

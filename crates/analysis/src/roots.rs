@@ -2,9 +2,11 @@
 //! by how many threads, and what they share.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use toctou_core::Span;
 use toctou_core::finding::{EntryKind, ResourceKind};
-use toctou_core::ir::{ClassId, Dispatch, ExportTarget, FuncId, FuncKind, Op, Program, Target};
+use toctou_core::ir::{
+    ClassId, Dispatch, ExportTarget, FuncId, FuncKind, Literal, Op, Program, Target, Var,
+};
+use toctou_core::{Name, Span};
 
 use crate::context::{Context, FoundEntry, Thread};
 use crate::effect::Window;
@@ -276,7 +278,8 @@ pub(crate) fn wrapped(
     cx: &Context<'_, '_>,
     roots: &mut Vec<FoundEntry>,
 ) -> FxHashSet<(FuncId, FuncId)> {
-    const MAX_EACH: usize = 16;
+    const MAX_EACH: usize = 256;
+    let names = names_beside(cx.program);
     let mut registered: FxHashMap<(FuncId, Span), Vec<FuncId>> = FxHashMap::default();
     for root in roots.iter() {
         let at = (root.func, root.span);
@@ -300,8 +303,10 @@ pub(crate) fn wrapped(
             lost.insert(root.handler);
             for f in given.into_iter().take(MAX_EACH) {
                 if seen.insert((f, root.func, root.span)) {
+                    let beside = names.get(&f).map(|name| cx.names.text(*name).to_owned());
                     roots.push(FoundEntry {
                         handler: f,
+                        name: root.name.clone().or(beside),
                         ..root.clone()
                     });
                 }
@@ -310,6 +315,37 @@ pub(crate) fn wrapped(
     }
     told.retain(|(wrapper, _)| !lost.contains(wrapper));
     told
+}
+
+/// `register(server, "add", {}, async (args) => …)`: the text that a function is handed on with.
+fn names_beside(program: &Program) -> FxHashMap<FuncId, Name> {
+    let mut out = FxHashMap::default();
+    for function in &program.functions {
+        let mut texts: FxHashMap<Var, Name> = FxHashMap::default();
+        let mut funcs: FxHashMap<Var, FuncId> = FxHashMap::default();
+        for inst in function.blocks.iter().flat_map(|b| &b.insts) {
+            match &inst.op {
+                Op::Const {
+                    dst,
+                    value: Literal::Str(text),
+                } => {
+                    texts.insert(*dst, *text);
+                }
+                Op::Func { dst, func } => {
+                    funcs.insert(*dst, *func);
+                }
+                Op::Call { args, .. } => {
+                    let text = args.iter().find_map(|a| texts.get(&a.value));
+                    let given = args.iter().filter_map(|a| funcs.get(&a.value));
+                    if let Some(text) = text {
+                        out.extend(given.map(|f| (*f, *text)));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    out
 }
 
 /// What a handler's makers were given, for each variable that it calls.
