@@ -490,6 +490,14 @@ pub struct Event {
     pub free: bool,
 }
 
+impl Event {
+    /// Is it a part of the statement that makes another?
+    pub fn is_within(&self, other: &Self) -> bool {
+        let (span, statement) = (self.trail.span, other.trail.span);
+        span.start >= statement.start && span.end <= statement.end
+    }
+}
+
 impl LockKind {
     pub fn is_transaction(self) -> bool {
         matches!(self, Self::Transaction(_) | Self::Connection)
@@ -511,6 +519,8 @@ impl Window {
             data: true,
             tested: false,
             compared: false,
+            counted: false,
+            renews: false,
             keyed: false,
             checked: Vec::new(),
             read_row: None,
@@ -538,6 +548,7 @@ impl Window {
             aside: false,
             positive: None,
             taken: false,
+            waits: false,
             id,
         }
     }
@@ -568,6 +579,10 @@ pub struct Window {
     pub tested: bool,
     /// … by a comparison (`<`, `>=`).
     pub compared: bool,
+    /// … with a limit, and then there is one more of it.
+    pub counted: bool,
+    /// Only where there is a value already is it replaced.
+    pub renews: bool,
     /// The place that is written depends on what was read.
     pub keyed: bool,
     /// Attributes of what was read that decide about the write.
@@ -616,6 +631,8 @@ pub struct Window {
     pub positive: Option<bool>,
     /// It was read, deleted in any case, and judged only then.
     pub taken: bool,
+    /// The read decided only whether to wait before the write.
+    pub waits: bool,
     pub id: Site,
 }
 

@@ -89,13 +89,12 @@ impl Held {
                 }
             } else {
                 held.changes.entry(a.at).or_default().0 |= same[i];
-                for at in [
+                let elsewhere = [
                     begun::unless_begun(interp, a),
                     begun::unless_empty(interp, a),
-                ] {
-                    if let Some(at) = at {
-                        held.changes.entry(at).or_default().0 |= same[i];
-                    }
+                ];
+                for at in elsewhere.into_iter().flatten() {
+                    held.changes.entry(at).or_default().0 |= same[i];
                 }
             }
         }

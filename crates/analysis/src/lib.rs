@@ -36,6 +36,7 @@ mod summary;
 mod sym;
 mod takes;
 mod texts;
+mod waits;
 mod walk;
 mod windows;
 

@@ -84,6 +84,10 @@ pub struct ReachedWindow {
     pub tested: bool,
     /// … by a comparison (`<`, `>=`).
     pub compared: bool,
+    /// … with a limit, and then there is one more of it.
+    pub counted: bool,
+    /// Only where there is a value already is it replaced.
+    pub renews: bool,
     /// Others change parts of what is in this place.
     pub changed_within: bool,
     pub keyed: bool,
@@ -119,6 +123,8 @@ pub struct ReachedWindow {
     pub write_positive: Option<bool>,
     /// It was read, deleted in any case, and judged only then.
     pub taken: bool,
+    /// The read decided only whether to wait before the write.
+    pub waits: bool,
     pub reached_by: Vec<Reach>,
     pub role: FileRole,
 }
@@ -175,7 +181,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     entries.extend(crate::requests::handlers(&cx, edges));
     entries.extend(crate::requests::table_entries(&cx, &entries, edges));
     let mut roots = roots(&cx, entries);
-    wrapped(&cx, &mut roots);
+    let told = wrapped(&cx, &mut roots);
     let activations = activations(&cx, &roots, edges);
     // A text that a client brings along can be any.
     let brought = |root: &FoundEntry| {
@@ -302,7 +308,12 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
         )
     });
     drop_echoes(&mut windows);
-    let defects = defects(&cx, &roots, edges, in_server);
+    // What a wrapper calls for one handler, it does not call for the others.
+    let mut callers = order::reverse(edges);
+    for (wrapper, handler) in told {
+        callers[handler.0 as usize].retain(|c| *c != wrapper.0);
+    }
+    let defects = defects(&cx, &roots, &callers, in_server);
     let mut unknown: Vec<(String, u32)> = cx.unknown_calls.drain().collect();
     unknown.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let mut listed: Vec<Reach> = roots
@@ -508,6 +519,8 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         data: w.data,
         tested: w.tested,
         compared: w.compared,
+        counted: w.counted,
+        renews: w.renews,
         changed_within: match cx.syms.kind(w.loc.key) {
             SymKind::VarLoc(cell) => cx.changed_cells.contains(cell),
             SymKind::Field(_, name) => cx.changed_fields.contains(name),
@@ -541,6 +554,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         aside: w.aside,
         write_positive: w.positive,
         taken: w.taken,
+        waits: w.waits,
         role: cx.program.file_of(w.meet).role,
         reached_by: vec![reach],
     }
@@ -586,12 +600,11 @@ fn names_at_meet(cx: &Context<'_, '_>, w: &Rc<Window>) -> (String, Option<String
 fn defects(
     cx: &Context<'_, '_>,
     roots: &[FoundEntry],
-    edges: &[Vec<u32>],
+    callers: &[Vec<u32>],
     in_server: bool,
 ) -> Vec<Defect> {
     let mut out: Vec<Defect> = Vec::new();
     let mut seen = FxHashSet::default();
-    let callers = order::reverse(edges);
     for d in &cx.defects {
         if !seen.insert((d.kind, d.func, d.span)) {
             continue;
@@ -601,7 +614,7 @@ fn defects(
             (DefectKind::NoLimit, Some((func, _))) => func,
             _ => d.func,
         };
-        let leads = order::reachable(&callers, [at]);
+        let leads = order::reachable(callers, [at]);
         let mut reached_by: Vec<Reach> = roots
             .iter()
             .filter(|r| r.kind != EntryKind::Startup && leads[r.handler.0 as usize])

@@ -1,7 +1,7 @@
 //! Where calls come in: handlers, what is started, what nobody is seen to call;
 //! by how many threads, and what they share.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Span;
 use toctou_core::finding::{EntryKind, ResourceKind};
 use toctou_core::ir::{ClassId, Dispatch, ExportTarget, FuncId, FuncKind, Op, Program, Target};
@@ -270,26 +270,35 @@ pub(crate) fn roots(cx: &Context<'_, '_>, entries: Vec<FoundEntry>) -> Vec<Found
 
 /// A wrapper calls what it was made with: `server.tool("x", timed(handler))`.
 /// Where the analysis lost sight of which function that is, all that were ever
-/// given to the wrapper are taken to be reached by it.
-pub(crate) fn wrapped(cx: &Context<'_, '_>, roots: &mut Vec<FoundEntry>) {
+/// given to the wrapper are taken to be reached by it. Comes back: wrappers, and
+/// what they call for one handler and not for the others.
+pub(crate) fn wrapped(
+    cx: &Context<'_, '_>,
+    roots: &mut Vec<FoundEntry>,
+) -> FxHashSet<(FuncId, FuncId)> {
     const MAX_EACH: usize = 16;
+    let mut registered: FxHashMap<(FuncId, Span), Vec<FuncId>> = FxHashMap::default();
+    for root in roots.iter() {
+        let at = (root.func, root.span);
+        registered.entry(at).or_default().push(root.handler);
+    }
+    let mut told: FxHashSet<(FuncId, FuncId)> = FxHashSet::default();
+    let mut lost: FxHashSet<FuncId> = FxHashSet::default();
     let mut seen: FxHashSet<(FuncId, FuncId, Span)> = FxHashSet::default();
     let mut at = 0;
     let first = roots.len();
     while at < roots.len() && roots.len() < first + 4_096 {
         let root = roots[at].clone();
         at += 1;
-        if !is_served(root.kind) {
-            continue;
-        }
-        let Some(summary) = &cx.summaries[root.handler.0 as usize] else {
-            continue;
-        };
-        for call in summary.sym_calls.iter().filter(|c| c.locks.is_empty()) {
-            let SymKind::Cell(cell) = *cx.syms.kind(cx.syms.root(call.callee)) else {
+        for given in given_to(cx, &root) {
+            let same = registered.get(&(root.func, root.span));
+            let says = |f: &FuncId| *f != root.handler && given.contains(f);
+            if same.is_some_and(|handlers| handlers.iter().any(says)) {
+                told.extend(given.iter().map(|f| (root.handler, *f)));
                 continue;
-            };
-            for f in cx.points_to.functions(cell.owner, cell.var).take(MAX_EACH) {
+            }
+            lost.insert(root.handler);
+            for f in given.into_iter().take(MAX_EACH) {
                 if seen.insert((f, root.func, root.span)) {
                     roots.push(FoundEntry {
                         handler: f,
@@ -299,6 +308,24 @@ pub(crate) fn wrapped(cx: &Context<'_, '_>, roots: &mut Vec<FoundEntry>) {
             }
         }
     }
+    told.retain(|(wrapper, _)| !lost.contains(wrapper));
+    told
+}
+
+/// What a handler's makers were given, for each variable that it calls.
+fn given_to(cx: &Context<'_, '_>, root: &FoundEntry) -> Vec<Vec<FuncId>> {
+    let Some(summary) = &cx.summaries[root.handler.0 as usize] else {
+        return Vec::new();
+    };
+    if !is_served(root.kind) {
+        return Vec::new();
+    }
+    let open = summary.sym_calls.iter().filter(|c| c.locks.is_empty());
+    open.filter_map(|call| match *cx.syms.kind(cx.syms.root(call.callee)) {
+        SymKind::Cell(cell) => Some(cx.points_to.functions(cell.owner, cell.var).collect()),
+        _ => None,
+    })
+    .collect()
 }
 
 fn startup(cx: &Context<'_, '_>, id: FuncId) -> FoundEntry {

@@ -214,8 +214,6 @@ impl Case<'_> {
         self.is(ResourceKind::Memory)
             && !w.data
             && w.given_back
-            // What was there, and is replaced, is no miss.
-            && w.write_positive != Some(true)
             && !self.deletes()
             && self.is_waste()
     }

@@ -9,6 +9,9 @@ use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{BlockId, Term, Var};
 
+/// More names than this for one file say nothing any more.
+const MAX_VARIANTS: usize = 8;
+
 impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
     /// What is compared with a value is a value, too: of a query for one column, that column.
     pub(super) fn note_column(&mut self, value: Sym, with: Sym, result: Sym) {
@@ -117,9 +120,21 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
 
     /// What a value, or a name that is made with it, can be where it differs by the way taken.
     pub(crate) fn variants(&mut self, sym: Sym) -> Vec<Sym> {
-        if let Some(known) = self.alternatives.get(&sym) {
-            return known.clone();
+        let Some(mut all) = self.alternatives.get(&sym).cloned() else {
+            return self.made_with_variants(sym);
+        };
+        for known in all.clone() {
+            for more in self.made_with_variants(known) {
+                if !all.contains(&more) && all.len() < MAX_VARIANTS {
+                    all.push(more);
+                }
+            }
         }
+        all
+    }
+
+    /// The same name with what one of its parts can be.
+    fn made_with_variants(&mut self, sym: Sym) -> Vec<Sym> {
         let (SymKind::Join(parts) | SymKind::Concat(parts)) = self.cx.syms.kind(sym).clone() else {
             return Vec::new();
         };

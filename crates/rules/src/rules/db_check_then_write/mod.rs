@@ -83,7 +83,7 @@ fn removes(case: &Case<'_>) -> bool {
 }
 
 /// A unique index on what was looked for makes the second insert fail.
-fn has_constraint(case: &Case<'_>) -> bool {
+pub(crate) fn has_constraint(case: &Case<'_>) -> bool {
     if !case.inserts() {
         return false;
     }
