@@ -17,6 +17,9 @@ use crate::points_to::PointsTo;
 use crate::summary::Summary;
 use crate::sym::{Sym, SymKind, Syms};
 
+/// A variable, or a field by its name.
+type Holder = Result<Cell, Name>;
+
 /// Which handlers have a thread of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Thread {
@@ -139,7 +142,7 @@ pub struct Context<'a, 'm> {
     field_made_with: FxHashMap<Name, Vec<Sym>>,
     /// The same for a part of an object that is written out: by what holds the object, and by
     /// its name alone (`None`: the name stands for several things).
-    part_made_with: FxHashMap<(Result<Cell, Name>, Name), Vec<Sym>>,
+    part_made_with: FxHashMap<(Holder, Name), Vec<Sym>>,
     named_part_made_with: FxHashMap<Name, Option<Vec<Sym>>>,
     pub entries: Vec<FoundEntry>,
     pub requests: Vec<crate::requests::Request>,
@@ -412,7 +415,7 @@ impl<'a, 'm> Context<'a, 'm> {
     /// Who sets what, anywhere.
     fn collect(&mut self) {
         let mut made: Vec<(Result<Cell, Name>, FuncId, &[Arg])> = Vec::new();
-        let mut parts: Vec<(Option<Result<Cell, Name>>, Name, FuncId, &[Arg])> = Vec::new();
+        let mut parts: Vec<(Option<Holder>, Name, FuncId, &[Arg])> = Vec::new();
         for (f, function) in self.program.functions.iter().enumerate() {
             let id = FuncId(f as u32);
             let building = matches!(function.kind, FuncKind::Constructor | FuncKind::ModuleInit);

@@ -294,9 +294,8 @@ fn a_right_that_no_statement_changes_is_as_it_was() {
         expect(NOTHING, &more(statement));
     }
     // Who does not make the rows does not know who else changes them.
-    let (_, edit) = RIGHTS.split_once("server.registerTool(\"edit\"").unwrap();
-    let open = "import { Pool } from \"pg\";\nconst pool = new Pool();\n";
-    expect(auth, &format!("{open}server.registerTool(\"edit\"{edit}"));
+    let elsewhere = RIGHTS.replace("INSERT INTO notes", "INSERT INTO drafts");
+    expect(auth, &elsewhere);
 }
 
 #[test]
