@@ -119,23 +119,7 @@ impl Interp<'_, '_, '_> {
         let mut out = Vec::new();
         match self.cx.syms.kind(sym).clone() {
             SymKind::Func(f) => out.push((f, None)),
-            // A wrapper's closure, and what it was given to wrap.
-            SymKind::Bound(f, env) => {
-                out.push((f, None));
-                // Behind the wrapper's lock, what it wraps is not reached without it.
-                let locks = self.cx.summaries[f.0 as usize]
-                    .as_ref()
-                    .is_some_and(|s| s.sym_calls.iter().any(|c| !c.locks.is_empty()));
-                for a in env.iter() {
-                    if let SymKind::Func(inner) = *self.cx.syms.kind(*a) {
-                        if locks {
-                            self.cx.entered.insert(inner);
-                        } else {
-                            out.push((inner, None));
-                        }
-                    }
-                }
-            }
+            SymKind::Bound(..) => self.wrapped_handlers(sym, 0, &mut out),
             // wrap(async (args) => …) by a function that we know nothing about.
             SymKind::Call(call) => {
                 for a in &call.args {
@@ -170,6 +154,30 @@ impl Interp<'_, '_, '_> {
             out.push((f, name));
         }
         out
+    }
+
+    /// A wrapper's closure, and what it was given to wrap.
+    fn wrapped_handlers(&mut self, sym: Sym, depth: u32, out: &mut Vec<(FuncId, Option<String>)>) {
+        let SymKind::Bound(f, env) = self.cx.syms.kind(sym).clone() else {
+            return;
+        };
+        out.push((f, None));
+        // Behind the wrapper's lock, what it wraps is not reached without it.
+        let locks = self.cx.summaries[f.0 as usize]
+            .as_ref()
+            .is_some_and(|s| s.sym_calls.iter().any(|c| !c.locks.is_empty()));
+        for &a in &env {
+            match *self.cx.syms.kind(a) {
+                SymKind::Func(inner) if locks => {
+                    self.cx.entered.insert(inner);
+                }
+                SymKind::Func(inner) => out.push((inner, None)),
+                SymKind::Bound(..) if !locks && depth < 8 => {
+                    self.wrapped_handlers(a, depth + 1, out);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// A function that something else calls, some time, any number of times.

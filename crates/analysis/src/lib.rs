@@ -19,6 +19,7 @@ mod instance;
 mod interp;
 mod kept;
 mod latch;
+mod later;
 mod library;
 mod linkage;
 mod lock_models;

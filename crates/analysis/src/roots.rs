@@ -1,7 +1,7 @@
 //! Where calls come in: handlers, what is started, what nobody is seen to call;
 //! by how many threads, and what they share.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Span;
 use toctou_core::finding::{EntryKind, ResourceKind};
 use toctou_core::ir::{ClassId, Dispatch, ExportTarget, FuncId, FuncKind, Op, Program, Target};
@@ -9,7 +9,7 @@ use toctou_core::ir::{ClassId, Dispatch, ExportTarget, FuncId, FuncKind, Op, Pro
 use crate::context::{Context, FoundEntry, Thread};
 use crate::effect::Window;
 use crate::order;
-use crate::sym::SymKind;
+use crate::sym::{Sym, SymKind};
 
 pub(crate) fn has_threads(cx: &Context<'_, '_>, root: &FoundEntry) -> bool {
     let module = cx.program.function_module[root.handler.0 as usize];
@@ -110,6 +110,36 @@ pub(crate) fn class_entries(cx: &mut Context<'_, '_>) {
                         serial: false,
                     });
                 }
+            }
+        }
+    }
+}
+
+/// Methods of an exported object that the runtime calls: `export default { fetch }`.
+pub(crate) fn export_entries(cx: &mut Context<'_, '_>) {
+    let program = cx.program;
+    for module in &program.modules {
+        for (export, target) in &module.exports {
+            let ExportTarget::Local(var) = target else {
+                continue;
+            };
+            for (method, f) in cx.points_to.function_fields(module.init, *var) {
+                let named = |list: &[String], name| list.iter().any(|n| n == cx.names.text(name));
+                let model = cx
+                    .library
+                    .export_entries()
+                    .find(|m| named(&m.names, *export) && named(&m.methods, method));
+                let Some(model) = model else { continue };
+                cx.entries.push(FoundEntry {
+                    kind: model.kind,
+                    name: Some(cx.names.text(method).to_owned()),
+                    handler: f,
+                    func: f,
+                    span: program.function(f).name_span,
+                    dispatches: false,
+                    thread: None,
+                    serial: false,
+                });
             }
         }
     }
@@ -240,26 +270,35 @@ pub(crate) fn roots(cx: &Context<'_, '_>, entries: Vec<FoundEntry>) -> Vec<Found
 
 /// A wrapper calls what it was made with: `server.tool("x", timed(handler))`.
 /// Where the analysis lost sight of which function that is, all that were ever
-/// given to the wrapper are taken to be reached by it.
-pub(crate) fn wrapped(cx: &Context<'_, '_>, roots: &mut Vec<FoundEntry>) {
+/// given to the wrapper are taken to be reached by it. Comes back: wrappers, and
+/// what they call for one handler and not for the others.
+pub(crate) fn wrapped(
+    cx: &Context<'_, '_>,
+    roots: &mut Vec<FoundEntry>,
+) -> FxHashSet<(FuncId, FuncId)> {
     const MAX_EACH: usize = 16;
+    let mut registered: FxHashMap<(FuncId, Span), Vec<FuncId>> = FxHashMap::default();
+    for root in roots.iter() {
+        let at = (root.func, root.span);
+        registered.entry(at).or_default().push(root.handler);
+    }
+    let mut told: FxHashSet<(FuncId, FuncId)> = FxHashSet::default();
+    let mut lost: FxHashSet<FuncId> = FxHashSet::default();
     let mut seen: FxHashSet<(FuncId, FuncId, Span)> = FxHashSet::default();
     let mut at = 0;
     let first = roots.len();
     while at < roots.len() && roots.len() < first + 4_096 {
         let root = roots[at].clone();
         at += 1;
-        if !is_served(root.kind) {
-            continue;
-        }
-        let Some(summary) = &cx.summaries[root.handler.0 as usize] else {
-            continue;
-        };
-        for call in summary.sym_calls.iter().filter(|c| c.locks.is_empty()) {
-            let SymKind::Cell(cell) = *cx.syms.kind(cx.syms.root(call.callee)) else {
+        for given in given_to(cx, &root) {
+            let same = registered.get(&(root.func, root.span));
+            let says = |f: &FuncId| *f != root.handler && given.contains(f);
+            if same.is_some_and(|handlers| handlers.iter().any(says)) {
+                told.extend(given.iter().map(|f| (root.handler, *f)));
                 continue;
-            };
-            for f in cx.points_to.functions(cell.owner, cell.var).take(MAX_EACH) {
+            }
+            lost.insert(root.handler);
+            for f in given.into_iter().take(MAX_EACH) {
                 if seen.insert((f, root.func, root.span)) {
                     roots.push(FoundEntry {
                         handler: f,
@@ -269,6 +308,24 @@ pub(crate) fn wrapped(cx: &Context<'_, '_>, roots: &mut Vec<FoundEntry>) {
             }
         }
     }
+    told.retain(|(wrapper, _)| !lost.contains(wrapper));
+    told
+}
+
+/// What a handler's makers were given, for each variable that it calls.
+fn given_to(cx: &Context<'_, '_>, root: &FoundEntry) -> Vec<Vec<FuncId>> {
+    let Some(summary) = &cx.summaries[root.handler.0 as usize] else {
+        return Vec::new();
+    };
+    if !is_served(root.kind) {
+        return Vec::new();
+    }
+    let open = summary.sym_calls.iter().filter(|c| c.locks.is_empty());
+    open.filter_map(|call| match *cx.syms.kind(cx.syms.root(call.callee)) {
+        SymKind::Cell(cell) => Some(cx.points_to.functions(cell.owner, cell.var).collect()),
+        _ => None,
+    })
+    .collect()
 }
 
 fn startup(cx: &Context<'_, '_>, id: FuncId) -> FoundEntry {
@@ -353,7 +410,22 @@ pub(crate) fn is_shared(
     if threads && root.kind == EntryKind::Export && w.partial.is_none() {
         return false;
     }
-    match cx.syms.kind(cx.syms.root(w.loc.key)) {
+    is_shared_place(cx, w, w.loc.key, root, activations)
+}
+
+/// The same for a thing in memory, by the place where it is kept.
+pub(crate) fn is_shared_place(
+    cx: &Context<'_, '_>,
+    w: &Window,
+    place: Sym,
+    root: &FoundEntry,
+    activations: &Activations,
+) -> bool {
+    let module = cx.program.function_module[w.meet.0 as usize];
+    let threads = cx.program.modules[module.0 as usize]
+        .dispatch
+        .is_unguarded();
+    match cx.syms.kind(cx.syms.root(place)) {
         SymKind::VarLoc(cell) | SymKind::Cell(cell) => {
             // A variable of a function that this call runs is this call's.
             let mut ours = root.handler == cell.owner || w.meet == cell.owner;
@@ -374,7 +446,7 @@ pub(crate) fn is_shared(
         // What a class has for all its objects.
         SymKind::Class(_) => true,
         // What a handler is given is its own, unless it is made for sharing.
-        SymKind::Param(_) => cx.is_behind_holder(w.loc.key, root.handler),
+        SymKind::Param(_) => cx.is_behind_holder(place, root.handler),
         _ => false,
     }
 }

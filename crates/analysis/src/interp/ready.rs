@@ -114,7 +114,8 @@ impl Interp<'_, '_, '_> {
 
     /// Is a place reached only where the flag was seen not to be set?
     fn is_unset(&self, test: usize, at: Pos) -> bool {
-        self.said_at(test, at.block) == Some(false)
+        let (plainly, somehow) = self.said_at(test, at.block);
+        plainly.or(somehow) == Some(false)
     }
 
     fn precedes(&self, a: Pos, b: Pos) -> bool {

@@ -329,7 +329,17 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         let b = &self.function.blocks[block as usize];
         if way < 2 {
             if let Term::Branch { cond, .. } = b.term {
-                return self.deps_of(self.val(cond));
+                let cond = self.val(cond);
+                let deps = self.deps_of(cond);
+                return if self.asks_for_object(cond) {
+                    let whole = |d: Dep| Dep {
+                        attr: d.attr.filter(|_| d.implicit),
+                        ..d
+                    };
+                    deps.iter().map(whole).collect()
+                } else {
+                    deps
+                };
             }
             return Deps::default();
         }
@@ -348,6 +358,20 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
         }
         out
+    }
+
+    /// `if (!task)`, for a task that is written out part by part: whether it is there has
+    /// nothing to do with what is in it.
+    fn asks_for_object(&self, cond: Sym) -> bool {
+        let mut sym = cond;
+        for _ in 0..4 {
+            match self.cx.syms.kind(sym) {
+                SymKind::Not(inner) => sym = *inner,
+                SymKind::Eq(a, b) if matches!(self.cx.syms.kind(*b), SymKind::Null) => sym = *a,
+                kind => return matches!(kind, SymKind::Object(fields) if fields.len() > 1),
+            }
+        }
+        false
     }
 
     /// Does it fail where there is nothing? A query finds no rows, and a variable has some

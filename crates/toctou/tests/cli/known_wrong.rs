@@ -4,6 +4,7 @@
 //! test moves to where right answers are tested.
 
 use crate::common::Project;
+use crate::shapes_go::{self, SIGNATURE};
 
 /// Rule ids of what the regular persona sees in a tool with this body.
 fn rules(before: &str, tool: &str) -> Vec<String> {
@@ -316,4 +317,59 @@ async def set_setting(name: str, value: str) -> str:
         Project::new(&[("server.py", source)]).run("scan server.py --no-config --output json");
     assert_eq!(run.json()["summary"]["entry_points"], 1, "{}", run.stdout);
     assert_eq!(run.rules(), NOTHING);
+}
+
+/// In Go: what is kept is an answer that grows old, so two calls that both ask
+/// store the same. It is not given back as it is, only tested, and a claim of a
+/// name looks just like that.
+#[test]
+fn fp_answer_that_is_kept_for_a_while() {
+    let found = shapes_go::scan(&format!(
+        r#"type answer struct {{ yes bool; at time.Time }}
+type Store struct {{ mu sync.Mutex; known map[string]answer }}
+func (s *Store) get(key string) (bool, bool) {{
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, ok := s.known[key]
+	if !ok || time.Since(a.at) > time.Minute {{ return false, false }}
+	return a.yes, true
+}}
+func (s *Store) set(key string, yes bool) {{
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known[key] = answer{{yes: yes, at: time.Now()}}
+}}
+{SIGNATURE} {{
+	if yes, ok := s.get(in.Key); ok {{
+		if yes {{ return nil, in.Key, nil }}
+		return nil, nil, nil
+	}}
+	if _, err := exec.LookPath(in.Key); err == nil {{
+		s.set(in.Key, true)
+		return nil, in.Key, nil
+	}}
+	s.set(in.Key, false)
+	return nil, nil, nil
+}}"#
+    ));
+    assert_eq!(found, ["lock-scope-too-narrow", "lock-scope-too-narrow"]);
+}
+
+/// In Go: a workbook remembers in its field `Path` what it was opened by. Models
+/// say what calls give back, not what fields hold.
+#[test]
+fn fn_workbook_written_by_its_own_path() {
+    let found = shapes_go::scan(&format!(
+        r#"type Store struct {{ n int }}
+{SIGNATURE} {{
+	book, err := excelize.OpenFile(in.Key)
+	if err != nil {{ return nil, nil, err }}
+	if err := book.SetCellValue("Sheet1", "A1", in.Text); err != nil {{ return nil, nil, err }}
+	out, err := os.Create(book.Path)
+	if err != nil {{ return nil, nil, err }}
+	defer out.Close()
+	return nil, nil, book.Write(out)
+}}"#
+    ));
+    assert_eq!(found, NOTHING);
 }

@@ -25,7 +25,9 @@ mod shapes_python_values;
 mod shapes_real;
 mod shapes_rust;
 mod shapes_rust_stores;
+mod shapes_statements;
 mod shapes_values;
+mod shapes_workers;
 mod since;
 mod sources;
 #[path = "../../../sync/tests/support/mod.rs"]

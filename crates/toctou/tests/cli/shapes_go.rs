@@ -11,8 +11,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"os/exec"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/xuri/excelize/v2"
@@ -21,6 +23,8 @@ import (
 var _ = excelize.OpenFile
 var _ = json.Marshal
 var _ = http.MethodGet
+var _ = exec.LookPath
+var _ = time.Now
 var _ = os.Stat
 var _ atomic.Int64
 var _ sync.Mutex
@@ -30,7 +34,7 @@ type In struct{ Key, Text string }
 "#;
 
 /// `body` declares `handle` on a `*Store`, which is registered as a tool.
-fn scan(body: &str) -> Vec<String> {
+pub(crate) fn scan(body: &str) -> Vec<String> {
     let source = format!(
         "{HEAD}\n{body}\n
 func main() {{
@@ -48,7 +52,7 @@ func main() {{
     run.rules()
 }
 
-const SIGNATURE: &str = "func (s *Store) handle(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error)";
+pub(crate) const SIGNATURE: &str = "func (s *Store) handle(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error)";
 
 #[track_caller]
 pub(crate) fn dangerous(rule: &str, fields: &str, body: &str) {

@@ -1,5 +1,6 @@
 //! Memory that calls of a Go server share: caches, copies, what is set up once.
 
+use crate::common::Project;
 use crate::shapes_go::{dangerous, safe};
 
 /// A handler's body, and what stands behind it in the file.
@@ -163,4 +164,71 @@ fn dangerous_workbook_saved_where_it_was_opened() {
 #[test]
 fn safe_workbook_that_is_another_one() {
     safe("n int", &workbook("f.SaveAs(\"copy of \" + in.Key)"));
+}
+
+#[test]
+fn a_wrapped_handler_belongs_to_its_own_tool() {
+    let source = r#"package main
+
+import (
+	"context"
+	"log"
+	"os"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+type In struct{ Key string }
+
+type Handler[T any] func(context.Context, *mcp.CallToolRequest, T) (*mcp.CallToolResult, any, error)
+
+func safely[T any](name string, handler Handler[T]) Handler[T] {
+	return func(ctx context.Context, req *mcp.CallToolRequest, in T) (result *mcp.CallToolResult, out any, err error) {
+		defer func() { log.Println(name, recover()) }()
+		return handler(ctx, req, in)
+	}
+}
+
+func timed[T any](handler Handler[T]) Handler[T] {
+	return func(ctx context.Context, req *mcp.CallToolRequest, in T) (*mcp.CallToolResult, any, error) {
+		return handler(ctx, req, in)
+	}
+}
+
+func main() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "x"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "save"}, safely("save", func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
+		data, err := os.ReadFile("notes.txt")
+		if err != nil {
+			return nil, nil, err
+		}
+		return nil, nil, os.WriteFile("notes.txt", append(data, in.Key...), 0o600)
+	}))
+	mcp.AddTool(server, &mcp.Tool{Name: "deep"}, safely("deep", timed(func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
+		data, err := os.ReadFile("deep.txt")
+		if err != nil {
+			return nil, nil, err
+		}
+		return nil, nil, os.WriteFile("deep.txt", append(data, in.Key...), 0o600)
+	})))
+	mcp.AddTool(server, &mcp.Tool{Name: "look"}, safely("look", func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
+		return nil, in.Key, nil
+	}))
+}
+"#;
+    let project = Project::new(&[("main.go", source), ("go.mod", "module example.com/x\n")]);
+    let run = project.run("scan . --no-config --output json");
+    let found: Vec<(String, Vec<String>)> = run.json()["findings"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|f| {
+            let tools = f["entry_points"].as_array().into_iter().flatten();
+            let tools = tools.map(|e| e["name"].as_str().unwrap_or_default().to_owned());
+            let key = f["resource"]["key"].as_str().unwrap_or_default();
+            (key.to_owned(), tools.collect())
+        })
+        .collect();
+    let of = |file: &str, tool: &str| (file.to_owned(), vec![tool.to_owned()]);
+    assert_eq!(found, [of("notes.txt", "save"), of("deep.txt", "deep")]);
 }

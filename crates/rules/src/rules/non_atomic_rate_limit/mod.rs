@@ -36,12 +36,12 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     }
     // Rows that are counted are raised by one more row.
     let rows = w.compared && w.read_row.as_ref().is_some_and(|r| r.aggregate);
-    let counts = w.data || case.is_atomic_step() || rows;
+    let counts = w.data || case.is_atomic_step() || rows || w.counted;
     // A count that is only carried on, with nothing decided by it, is no limit.
     if !counts || !w.tested {
         return None;
     }
-    if !(case.subject_mentions(LIMITS) || case.function_mentions(LIMITS) || case.speaks_of_a_limit()) {
+    if !(w.counted || case.subject_mentions(LIMITS) || case.function_mentions(LIMITS) || case.speaks_of_a_limit()) {
         return None;
     }
     let message = format!(
