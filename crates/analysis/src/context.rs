@@ -411,8 +411,8 @@ impl<'a, 'm> Context<'a, 'm> {
 
     /// Who sets what, anywhere.
     fn collect(&mut self) {
-        let mut made: Vec<(Result<Cell, Name>, FuncId, &[Arg])> = Vec::new();
-        let mut parts: Vec<(Option<Result<Cell, Name>>, Name, FuncId, &[Arg])> = Vec::new();
+        let mut made: Vec<(Slot, FuncId, &[Arg])> = Vec::new();
+        let mut parts: Vec<(Option<Slot>, Name, FuncId, &[Arg])> = Vec::new();
         for (f, function) in self.program.functions.iter().enumerate() {
             let id = FuncId(f as u32);
             let building = matches!(function.kind, FuncKind::Constructor | FuncKind::ModuleInit);
@@ -837,6 +837,9 @@ impl<'a, 'm> Context<'a, 'm> {
         )
     }
 }
+
+/// A variable, or a field by its name alone.
+type Slot = Result<Cell, Name>;
 
 /// Block and instruction that define each register, if there is only one.
 type Definitions = Rc<[Option<(u32, u32)>]>;
