@@ -414,7 +414,7 @@ impl<'a, 'm> Context<'a, 'm> {
 
     /// Who sets what, anywhere.
     fn collect(&mut self) {
-        let mut made: Vec<(Result<Cell, Name>, FuncId, &[Arg])> = Vec::new();
+        let mut made: Vec<(Holder, FuncId, &[Arg])> = Vec::new();
         let mut parts: Vec<(Option<Holder>, Name, FuncId, &[Arg])> = Vec::new();
         for (f, function) in self.program.functions.iter().enumerate() {
             let id = FuncId(f as u32);
