@@ -1,8 +1,6 @@
 //! Windows whose write does not wait for the answer: what was read is deleted
 //! and then judged, or judged to choose another place than the one looked at.
 
-use std::rc::Rc;
-
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::Term;
