@@ -116,7 +116,7 @@ impl Interp<'_, '_, '_> {
 
     pub(crate) fn when_holds(&mut self, w: &WhenRule, view: &CallView<'_>) -> bool {
         let sym = self.place(&w.place, view);
-        let known = sym.filter(|s| !self.is_absent(*s));
+        let known = sym.filter(|s| self.is_written_out(&w.place, view) || !self.is_absent(*s));
         let mut holds = true;
         if !w.when.is.is_empty() {
             // `null` is a value if somebody has written it.
@@ -148,6 +148,28 @@ impl Interp<'_, '_, '_> {
             } => self.resources.contains(obj),
             _ => false,
         }
+    }
+
+    /// Is it a field of an object that the call is given as `{ field: … }`?
+    fn is_written_out(&mut self, place: &PlaceExpr, view: &CallView<'_>) -> bool {
+        let [field] = place.fields.as_slice() else {
+            return false;
+        };
+        let whole = PlaceExpr {
+            fields: Vec::new(),
+            ..place.clone()
+        };
+        let Some(whole) = self.place(&whole, view) else {
+            return false;
+        };
+        let SymKind::Object(fields) = self.cx.syms.kind(whole) else {
+            return false;
+        };
+        let given = |(name, value): &(Name, Sym)| {
+            self.cx.names.text(*name) == field
+                && !matches!(self.cx.syms.kind(*value), SymKind::Null)
+        };
+        fields.iter().any(given)
     }
 
     /// `with open_it():`
@@ -268,7 +290,7 @@ impl Interp<'_, '_, '_> {
         let args: &[Sym] = match self.cx.syms.kind(sym) {
             SymKind::Call(call) => &call.args,
             SymKind::Cell(cell) => self.cx.made_with.get(cell)?,
-            SymKind::Field(_, name) => self.cx.field_made_with.get(name)?,
+            SymKind::Field(base, name) => self.cx.made_in_field(*base, *name)?,
             _ => return None,
         };
         let keywords = args.last().and_then(|last| self.cx.keywords(*last));
@@ -814,10 +836,9 @@ impl Interp<'_, '_, '_> {
                 deps.extend(&self.deps_of(*v));
             }
             self.add_deps(sym, &deps);
-            let (exts, serializable) =
-                (self.cx.points_to.targets(self.id, number).1.to_vec(), false);
-            let _ = exts;
-            if let Some(read) = self.sql_text(&text, &values, None, dst, serializable, false) {
+            let looked_at = self.is_looked_at(dst);
+            let run = crate::rows::Run::default();
+            if let Some(read) = self.sql_text(&text, &values, None, looked_at, run) {
                 self.add_deps(sym, &Deps::event(read));
             }
             return sym;

@@ -336,7 +336,7 @@ impl<'a> Interp<'_, 'a, '_> {
     }
 
     /// A parameter, a field of one, or a parameter of an enclosing function.
-    fn is_callers(&self, value: Sym) -> bool {
+    pub(crate) fn is_callers(&self, value: Sym) -> bool {
         match self.cx.syms.kind(self.cx.syms.root(value)) {
             SymKind::Param(_) => true,
             SymKind::Cell(cell) => cell.owner != self.id && self.cx.param_cells.contains_key(cell),
@@ -588,6 +588,9 @@ impl<'a> Interp<'_, 'a, '_> {
         for key in &summary.releases {
             let key = self.rewrite(*key, &mut inst);
             self.releases.push((self.at, Release::Key(key)));
+        }
+        if summary.ends_transaction {
+            self.releases.push((self.at, Release::Transaction));
         }
         let mut result = match summary.ret {
             Some(ret) => self.rewrite_ret(ret, &mut inst),

@@ -44,6 +44,7 @@ const CHECKS: &[Check] = &[
 pub(crate) fn run(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
     crate::roots::class_entries(cx);
     crate::roots::marked_entries(cx);
+    crate::roots::export_entries(cx);
     for check in CHECKS {
         check(cx, edges);
     }

@@ -136,7 +136,11 @@ pub struct Context<'a, 'm> {
     constants: FxHashMap<Cell, Option<Sym>>,
     /// Arguments that the object in a variable or field was made with.
     pub made_with: FxHashMap<Cell, Vec<Sym>>,
-    pub field_made_with: FxHashMap<Name, Vec<Sym>>,
+    field_made_with: FxHashMap<Name, Vec<Sym>>,
+    /// The same for a part of an object that is written out: by what holds the object, and by
+    /// its name alone (`None`: the name stands for several things).
+    part_made_with: FxHashMap<(Result<Cell, Name>, Name), Vec<Sym>>,
+    named_part_made_with: FxHashMap<Name, Option<Vec<Sym>>>,
     pub entries: Vec<FoundEntry>,
     pub requests: Vec<crate::requests::Request>,
     /// Tables of handlers: who calls out of one, and what is in it.
@@ -151,6 +155,10 @@ pub struct Context<'a, 'm> {
     /// Columns that some statement changes in rows that are there, in plain letters.
     /// `None`: that is not known of one of the statements.
     pub updated: FxHashMap<Sym, Option<FxHashSet<String>>>,
+    /// Tables that the program itself puts rows into.
+    pub inserted: FxHashSet<Sym>,
+    /// There are statements that may change rows, and nobody knows of which table.
+    pub unread_statements: bool,
     pub unknown_calls: FxHashMap<String, u32>,
     /// Variables that a loop gives another value every time.
     pub looped_cells: FxHashSet<Cell>,
@@ -195,7 +203,12 @@ impl<'a, 'm> Context<'a, 'm> {
     pub fn new(program: &'a Program, models: &'m toctou_models::Models) -> Self {
         let mut names = program.names.clone();
         let mut entities = Entities::default();
-        let linkage = Linkage::new(program, &mut names, &mut entities);
+        let mut linkage = Linkage::new(program, &mut names, &mut entities);
+        for (module, class, field, number) in models.generics() {
+            let class = [module, class, field].map(|n| names.intern(n));
+            let argument = names.intern(&toctou_core::ir::type_argument(number));
+            linkage.generics.insert(class.into(), argument);
+        }
         let mut library = Library::new(models);
         let points_to = PointsTo::solve(&mut crate::points_to::Env {
             program,
@@ -274,6 +287,8 @@ impl<'a, 'm> Context<'a, 'm> {
             constants: FxHashMap::default(),
             made_with: FxHashMap::default(),
             field_made_with: FxHashMap::default(),
+            part_made_with: FxHashMap::default(),
+            named_part_made_with: FxHashMap::default(),
             entries: Vec::new(),
             requests: Vec::new(),
             tables: Vec::new(),
@@ -282,6 +297,8 @@ impl<'a, 'm> Context<'a, 'm> {
             unique: FxHashMap::default(),
             defined: std::collections::BTreeSet::new(),
             updated: FxHashMap::default(),
+            inserted: FxHashSet::default(),
+            unread_statements: false,
             unknown_calls: FxHashMap::default(),
             looped_cells: FxHashSet::default(),
             plain: std::iter::repeat_with(Default::default)
@@ -395,11 +412,13 @@ impl<'a, 'm> Context<'a, 'm> {
     /// Who sets what, anywhere.
     fn collect(&mut self) {
         let mut made: Vec<(Result<Cell, Name>, FuncId, &[Arg])> = Vec::new();
+        let mut parts: Vec<(Option<Result<Cell, Name>>, Name, FuncId, &[Arg])> = Vec::new();
         for (f, function) in self.program.functions.iter().enumerate() {
             let id = FuncId(f as u32);
             let building = matches!(function.kind, FuncKind::Constructor | FuncKind::ModuleInit);
             let mut bases: FxHashMap<Var, Result<Cell, Name>> = FxHashMap::default();
             let mut news: FxHashMap<Var, &[Arg]> = FxHashMap::default();
+            let mut literals: FxHashMap<Var, Vec<(Name, &[Arg])>> = FxHashMap::default();
             let mut sums: FxHashSet<Var> = FxHashSet::default();
             let mut classes: FxHashSet<Var> = FxHashSet::default();
             for inst in function.blocks.iter().flat_map(|b| &b.insts) {
@@ -434,6 +453,9 @@ impl<'a, 'm> Context<'a, 'm> {
                         if let Some(args) = news.get(value) {
                             made.push((Ok(*cell), id, *args));
                         }
+                        for (name, args) in literals.get(value).into_iter().flatten() {
+                            parts.push((Some(Ok(*cell)), *name, id, args));
+                        }
                     }
                     Op::SetField { obj, field, value } => {
                         if sums.contains(value) {
@@ -445,6 +467,9 @@ impl<'a, 'm> Context<'a, 'm> {
                         }
                         if let Some(args) = news.get(value) {
                             made.push((Err(*field), id, *args));
+                        }
+                        for (name, args) in literals.get(value).into_iter().flatten() {
+                            parts.push((Some(Err(*field)), *name, id, args));
                         }
                     }
                     Op::Delete { key: Ok(field), .. } => {
@@ -464,6 +489,22 @@ impl<'a, 'm> Context<'a, 'm> {
                     Op::Call { dst, args, .. } => {
                         news.insert(*dst, args.as_slice());
                     }
+                    Op::Object { dst, fields } => {
+                        let made: Vec<(Name, &[Arg])> = fields
+                            .iter()
+                            .filter_map(|(key, value)| match key {
+                                Key::Name(name) => {
+                                    let args = *news.get(value)?;
+                                    (!args.is_empty()).then_some((*name, args))
+                                }
+                                _ => None,
+                            })
+                            .collect();
+                        if !made.is_empty() {
+                            parts.extend(made.iter().map(|(n, args)| (None, *n, id, *args)));
+                            literals.insert(*dst, made);
+                        }
+                    }
                     _ => {}
                 }
             }
@@ -471,19 +512,23 @@ impl<'a, 'm> Context<'a, 'm> {
         // A parameter that is set again is a variable like others.
         self.param_cells
             .retain(|cell, _| self.stores.get(cell).is_some_and(|s| s.0 == 1));
-        for (what, f, args) in made {
-            let mut values = Vec::with_capacity(args.len());
-            let mut named = Vec::new();
-            for arg in args {
-                let sym = self.constant_var(f, arg.value, 0);
-                match arg.name {
-                    Some(name) => named.push((name, sym)),
-                    None => values.push(sym),
+        for (holder, name, f, args) in parts {
+            let values = self.constant_args(f, args);
+            match holder {
+                Some(holder) => {
+                    self.part_made_with.entry((holder, name)).or_insert(values);
+                }
+                None => {
+                    let known = self.named_part_made_with.entry(name);
+                    let known = known.or_insert_with(|| Some(values.clone()));
+                    if known.as_ref() != Some(&values) {
+                        *known = None;
+                    }
                 }
             }
-            if !named.is_empty() {
-                values.push(self.keyword_object(named));
-            }
+        }
+        for (what, f, args) in made {
+            let values = self.constant_args(f, args);
             match what {
                 Ok(cell) => {
                     self.made_with.entry(cell).or_insert(values);
@@ -493,6 +538,36 @@ impl<'a, 'm> Context<'a, 'm> {
                 }
             }
         }
+    }
+
+    /// The arguments of a call, as far as they are constant.
+    fn constant_args(&mut self, f: FuncId, args: &[Arg]) -> Vec<Sym> {
+        let mut values = Vec::with_capacity(args.len());
+        let mut named = Vec::new();
+        for arg in args {
+            let sym = self.constant_var(f, arg.value, 0);
+            match arg.name {
+                Some(name) => named.push((name, sym)),
+                None => values.push(sym),
+            }
+        }
+        if !named.is_empty() {
+            values.push(self.keyword_object(named));
+        }
+        values
+    }
+
+    /// What the object in a field was made with.
+    pub fn made_in_field(&self, base: Sym, name: Name) -> Option<&[Sym]> {
+        let holder = match self.syms.kind(base) {
+            SymKind::Cell(cell) => Some(Ok(*cell)),
+            SymKind::Field(_, field) => Some(Err(*field)),
+            _ => None,
+        };
+        let part = holder.and_then(|h| self.part_made_with.get(&(h, name)));
+        part.or_else(|| self.field_made_with.get(&name))
+            .or_else(|| self.named_part_made_with.get(&name)?.as_ref())
+            .map(Vec::as_slice)
     }
 
     /// Arguments that are passed by name, as the last argument of a call's term.
@@ -606,6 +681,13 @@ impl<'a, 'm> Context<'a, 'm> {
                 _ => None,
             })?;
         Some(self.syms.make(SymKind::Cell(loaded)))
+    }
+
+    /// The text in a register, if it is constant.
+    pub fn constant_text_of(&mut self, f: FuncId, var: Var) -> Option<String> {
+        let sym = self.constant_var(f, var, 0);
+        let name = self.syms.as_str(sym)?;
+        Some(self.names.text(name).to_owned())
     }
 
     /// A register's value as far as it is constant; `Null` where it is not.

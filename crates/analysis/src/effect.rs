@@ -10,6 +10,7 @@ use toctou_core::ir::FuncId;
 use toctou_core::{Name, Span};
 use toctou_models::{LockScope, Mode};
 
+use crate::later::Later;
 use crate::sym::{Site, Sym};
 
 /// Where a value comes from, in the terms of one function.
@@ -333,6 +334,8 @@ pub enum Act {
     Use,
     /// Something is started or connected that has to be closed again.
     Open,
+    /// A statement is run whose text only a caller knows.
+    Statement,
 }
 
 impl Act {
@@ -421,6 +424,9 @@ pub enum LockKind {
     File,
     /// A transaction; `true` if it keeps a serial order.
     Transaction(bool),
+    /// A transaction that keeps a serial order, of the connection that is the key: others who
+    /// use the connection are in it.
+    Connection,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -452,6 +458,7 @@ pub struct Event {
     /// What decides, inside callees, whether it happens at all.
     pub ctrl: Deps,
     pub row: Option<Rc<Row>>,
+    pub later: Option<Rc<Later>>,
     pub at: Pos,
     pub trail: Trail,
     /// Somebody else can run between the call and the access, or between the
@@ -483,6 +490,20 @@ pub struct Event {
     pub free: bool,
 }
 
+impl Event {
+    /// Is it a part of the statement that makes another?
+    pub fn is_within(&self, other: &Self) -> bool {
+        let (span, statement) = (self.trail.span, other.trail.span);
+        span.start >= statement.start && span.end <= statement.end
+    }
+}
+
+impl LockKind {
+    pub fn is_transaction(self) -> bool {
+        matches!(self, Self::Transaction(_) | Self::Connection)
+    }
+}
+
 impl Window {
     /// What was read is written back later, and meanwhile only other processes can come between.
     pub fn between_processes(meet: FuncId, read: &Trail, write: &Event, id: Site) -> Self {
@@ -498,6 +519,8 @@ impl Window {
             data: true,
             tested: false,
             compared: false,
+            counted: false,
+            renews: false,
             keyed: false,
             checked: Vec::new(),
             read_row: None,
@@ -508,6 +531,7 @@ impl Window {
             cross_process: true,
             accidental: false,
             closed_by: None,
+            connection: None,
             through_memory: false,
             path_check: false,
             snapshot: None,
@@ -524,6 +548,7 @@ impl Window {
             aside: false,
             positive: None,
             taken: false,
+            waits: false,
             id,
         }
     }
@@ -554,6 +579,10 @@ pub struct Window {
     pub tested: bool,
     /// … by a comparison (`<`, `>=`).
     pub compared: bool,
+    /// … with a limit, and then there is one more of it.
+    pub counted: bool,
+    /// Only where there is a value already is it replaced.
+    pub renews: bool,
     /// The place that is written depends on what was read.
     pub keyed: bool,
     /// Attributes of what was read that decide about the write.
@@ -569,6 +598,8 @@ pub struct Window {
     pub accidental: bool,
     /// A lock that closed the window in this process only.
     pub closed_by: Option<Rc<Lock>>,
+    /// A transaction on this connection closes it, if the connection is one call's own.
+    pub connection: Option<Sym>,
     /// The value came by way of memory that the process shares.
     pub through_memory: bool,
     /// A path was judged, then used by name.
@@ -600,6 +631,8 @@ pub struct Window {
     pub positive: Option<bool>,
     /// It was read, deleted in any case, and judged only then.
     pub taken: bool,
+    /// The read decided only whether to wait before the write.
+    pub waits: bool,
     pub id: Site,
 }
 

@@ -89,13 +89,12 @@ impl Held {
                 }
             } else {
                 held.changes.entry(a.at).or_default().0 |= same[i];
-                for at in [
+                let elsewhere = [
                     begun::unless_begun(interp, a),
                     begun::unless_empty(interp, a),
-                ] {
-                    if let Some(at) = at {
-                        held.changes.entry(at).or_default().0 |= same[i];
-                    }
+                ];
+                for at in elsewhere.into_iter().flatten() {
+                    held.changes.entry(at).or_default().0 |= same[i];
                 }
             }
         }
@@ -288,8 +287,7 @@ pub(crate) fn is_release(a: &Acquire, release: &Release) -> bool {
         Release::Handle(h) => a.handle == Some(*h) || a.lock.key == *h,
         Release::Key(k) => a.lock.key == *k,
         Release::Transaction => {
-            matches!(a.lock.kind, LockKind::Transaction(_))
-                || (a.lock.kind == LockKind::Library && a.handle.is_none())
+            a.lock.kind.is_transaction() || (a.lock.kind == LockKind::Library && a.handle.is_none())
         }
     }
 }
@@ -371,10 +369,7 @@ impl Interp<'_, '_, '_> {
             let bit = 1u64 << i;
             // A guard gives its lock back on every way out.
             let guard = a.handle == Some(a.lock.key);
-            if a.if_true
-                || guard
-                || matches!(a.lock.kind, LockKind::Transaction(_) | LockKind::Flag)
-            {
+            if a.if_true || guard || a.lock.kind == LockKind::Flag || a.lock.kind.is_transaction() {
                 continue;
             }
             let released = self.releases.iter().any(|(_, r)| is_release(a, r))
@@ -585,6 +580,12 @@ impl Interp<'_, '_, '_> {
             LockKind::Transaction(serial) => {
                 let adequate = serial || window.read_row.as_ref().is_some_and(|r| r.locking);
                 (adequate, adequate)
+            }
+            LockKind::Connection => {
+                window.cross_process = false;
+                window.accidental = false;
+                window.connection.get_or_insert(lock.key);
+                return;
             }
             _ => (true, lock.scope == LockScope::Host),
         };

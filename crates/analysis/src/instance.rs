@@ -19,6 +19,12 @@ impl<'a> Interp<'_, 'a, '_> {
             if e.local {
                 continue;
             }
+            if let Some(later) = &e.later {
+                if let Some(id) = self.enter_statement(e, later, inst) {
+                    inst.map[i] = id;
+                }
+                continue;
+            }
             // To say it in our terms would be for nothing.
             if !self.has_room(e.loc.kind, e.trail.depth() + 1) {
                 self.event_count += 1;
@@ -67,6 +73,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 key_deps: self.map_deps(&e.key_deps, inst),
                 ctrl: self.map_deps(&e.ctrl, inst),
                 row: e.row.as_ref().map(|r| self.map_row(r, inst)),
+                later: None,
                 at: self.at,
                 trail: Rc::new(Frame {
                     func: self.id,
@@ -169,6 +176,7 @@ impl<'a> Interp<'_, 'a, '_> {
             }
             window.loc = loc;
             window.snapshot = window.snapshot.map(|s| self.rewrite(s, inst));
+            window.connection = window.connection.map(|s| self.rewrite(s, inst));
             window.path = Some(Rc::new(Frame {
                 func: self.id,
                 span: self.span,

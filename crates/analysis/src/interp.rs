@@ -131,6 +131,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub(crate) answers: FxHashSet<Sym>,
     /// Receivers that were used as tables.
     pub tables: FxHashSet<Sym>,
+    /// The statement at hand stands further below.
+    pub(crate) through: Option<crate::later::Below>,
     /// What conditions depend on, asked for once a round.
     conditions: RefCell<Conditions>,
     /// Where dependencies are put together.
@@ -202,6 +204,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             awaited: FxHashSet::default(),
             answers: FxHashSet::default(),
             tables: FxHashSet::default(),
+            through: None,
             conditions: RefCell::default(),
             scratch: RefCell::default(),
             set_fields: FxHashSet::default(),
@@ -782,7 +785,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
     }
 
     pub fn event(&self, act: Act, loc: Loc) -> Event {
-        Event {
+        let mut event = Event {
             act,
             mode: Mode::Blind,
             loc,
@@ -791,6 +794,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             key_deps: Deps::default(),
             ctrl: Deps::default(),
             row: None,
+            later: None,
             at: self.at,
             trail: self.frame(),
             yields_before: false,
@@ -807,7 +811,11 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             idempotent: false,
             in_handler: false,
             free: false,
+        };
+        if let Some(below) = &self.through {
+            below.put(&mut event);
         }
+        event
     }
 
     /// Adds an event; the same instruction's events keep their numbers from

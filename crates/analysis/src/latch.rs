@@ -87,7 +87,7 @@ impl Interp<'_, '_, '_> {
         }
     }
 
-    fn is_value_of(&self, value: Sym, place: Sym) -> bool {
+    pub(crate) fn is_value_of(&self, value: Sym, place: Sym) -> bool {
         value == place
             || matches!((self.cx.syms.kind(value), self.cx.syms.kind(place)),
                 (SymKind::Cell(a), SymKind::VarLoc(b)) if a == b)

@@ -19,6 +19,7 @@ mod instance;
 mod interp;
 mod kept;
 mod latch;
+mod later;
 mod library;
 mod linkage;
 mod lock_models;
@@ -35,6 +36,7 @@ mod summary;
 mod sym;
 mod takes;
 mod texts;
+mod waits;
 mod walk;
 mod windows;
 

@@ -238,6 +238,10 @@ impl<'m> Library<'m> {
             .class_entries(names.text(entity.module), names.text(entity.path))
     }
 
+    pub fn export_entries(&self) -> impl Iterator<Item = &'m toctou_models::ExportEntryModel> {
+        self.models.export_entries()
+    }
+
     pub fn any_class_entries(&self) -> &'m [toctou_models::ClassEntryModelRef] {
         self.models.any_class_entries()
     }

@@ -43,6 +43,8 @@ pub struct Linkage {
     /// Each module and those whose exports it passes on (`export *`), nearest first.
     stars: Vec<Vec<ModuleId>>,
     pub imported: FxHashMap<Cell, Binding>,
+    /// Fields of a library's class that are of a type argument: by module, class and field.
+    pub generics: FxHashMap<(Name, Name, Name), Name>,
 }
 
 impl Linkage {
@@ -58,6 +60,7 @@ impl Linkage {
             default: names.find("default"),
             stars: star_exports(program),
             imported: FxHashMap::default(),
+            generics: FxHashMap::default(),
         };
         for (m, module) in program.modules.iter().enumerate() {
             let by_name = |i: usize, n: &Name| (*n, i);
@@ -543,6 +546,7 @@ impl Linkage {
     pub fn field_type<'p>(
         &self,
         program: &'p Program,
+        entities: &Entities,
         class: ClassId,
         name: Name,
     ) -> Option<(ModuleId, &'p TypeRef)> {
@@ -557,7 +561,15 @@ impl Linkage {
             }
             match self.superclass(at) {
                 Some(TypeTarget::Class(next)) => at = next,
-                _ => return None,
+                Some(TypeTarget::Ext(e)) => {
+                    let e = entities.get(e);
+                    let argument = self.generics.get(&(e.module, e.path, name))?;
+                    let fields = &program.classes[at.0 as usize].fields;
+                    let field = fields.iter().find(|f| f.name == *argument)?;
+                    let module = program.class_module[at.0 as usize];
+                    return field.ty.as_ref().map(|t| (module, t));
+                }
+                None => return None,
             }
         }
         None

@@ -5,7 +5,7 @@ use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_models::Mode;
 
-use crate::effect::{Act, Event};
+use crate::effect::{Act, Event, Source};
 use crate::interp::Interp;
 use crate::sym::{self, Sym, SymKind};
 
@@ -39,8 +39,12 @@ impl Interp<'_, '_, '_> {
         write.call.is_some()
             && self.events.iter().enumerate().any(|(i, e)| {
                 // Of rows, it looks at those that it writes, however they were found.
-                let same = e.loc == read.loc
-                    || e.loc.kind == ResourceKind::Row && !data && e.loc.key == read.loc.key;
+                let rows = e.loc.kind == ResourceKind::Row && e.loc.key == read.loc.key;
+                let same = match data && rows {
+                    // What is written is made of what it sees then, and of nothing seen before.
+                    true => self.asks_for(e, write) && !self.asks_for(read, write),
+                    false => rows || e.loc == read.loc,
+                };
                 e.call == write.call
                     && e.act.is_read()
                     && same
@@ -48,24 +52,47 @@ impl Interp<'_, '_, '_> {
             })
     }
 
+    /// Does a query ask for a column that a statement writes?
+    fn asks_for(&self, query: &Event, write: &Event) -> bool {
+        let (Some(asked), Some(written)) = (&query.row, &write.row) else {
+            return true;
+        };
+        let all = |c: &Name| self.cx.names.text(*c) == "*" || written.columns.contains(c);
+        asked.columns.is_empty() || asked.columns.iter().any(all)
+    }
+
     /// `x = fresh || x`: what the statement itself reads, nobody has come between.
     pub(crate) fn reads_in_place(&self, read: &Event, w: usize) -> bool {
         let write = &self.events[w];
-        let statement = write.trail.span;
-        let inside = |e: &Event| {
-            let span = e.trail.span;
-            span != read.trail.span && span.start >= statement.start && span.end <= statement.end
-        };
         read.loc.kind == ResourceKind::Memory
             && write.call.is_none()
             && self.events.iter().enumerate().any(|(i, e)| {
                 e.call.is_none()
                     && e.act == Act::Read
                     && e.loc == read.loc
-                    && inside(e)
+                    && e.trail.span != read.trail.span
+                    && e.is_within(write)
                     && write.data.has_event(i as u32)
                     && !self.walk(i, w).yielded
             })
+    }
+
+    /// How much there is in memory was compared with a limit, and then there is more of it:
+    /// an entry is added, a number is raised. Nothing is lost by that, but two pass the test.
+    pub(crate) fn counts_up(&self, r: usize, w: usize) -> bool {
+        let (read, write) = (&self.events[r], &self.events[w]);
+        let memory = read.loc.kind == ResourceKind::Memory && write.loc.kind == read.loc.kind;
+        let own = read.call.is_none() && write.call.is_none();
+        if !memory || !own || read.act != Act::Read || !self.is_limited(r, write) {
+            return false;
+        }
+        let entry = write.loc.key == read.loc.key && write.loc.entry.is_some()
+            || matches!(self.cx.syms.kind(write.loc.key), SymKind::Index(base, _) if *base == read.loc.key);
+        match write.act {
+            Act::Append => write.loc.key == read.loc.key,
+            Act::Write => entry || write.loc == read.loc && self.reads_in_place(read, w),
+            _ => false,
+        }
     }
 
     /// A collection in memory, gone through with pauses, and written out whole.
@@ -146,11 +173,31 @@ impl Interp<'_, '_, '_> {
         else {
             return a == b;
         };
+        let counted = read.row.as_ref().is_some_and(|r| r.aggregate);
+        let inserts = write.row.as_ref().is_some_and(|row| row.insert);
+        // … or has the key of what was read: `INSERT … ON CONFLICT` with `task.id`.
+        let is_key = |c: &Name| {
+            let keys: Vec<Name> = a.iter().map(|(k, _)| *k).collect();
+            self.cx.names.text(*c).eq_ignore_ascii_case("id") || self.has_column(&keys, *c)
+        };
+        let from_read = |c: &Name, value: Sym| {
+            self.deps_of(value).iter().any(|d| {
+                d.source == Source::Event(r)
+                    && !d.implicit
+                    && d.attr.is_some_and(|attr| self.has_column(&[*c], attr))
+            })
+        };
+        if write.mode == Mode::Upsert && b.iter().any(|(c, v)| is_key(c) && from_read(c, *v)) {
+            return true;
+        }
         let mut common = 0;
         for (column, value) in a.iter() {
             if let Some((_, other)) = b.iter().find(|(c, _)| c == column) {
                 common += 1;
-                if other == value {
+                // Who is among those that were counted, the caller says.
+                let joins = counted && inserts && self.is_constant(*value);
+                if other == value || joins && matches!(self.cx.syms.kind(*other), SymKind::Param(_))
+                {
                     return true;
                 }
             }
@@ -161,7 +208,7 @@ impl Interp<'_, '_, '_> {
                 || a.iter()
                     .any(|(column, _)| self.has_column(&row.columns, *column))
         });
-        common == 0 && joins && read.row.as_ref().is_some_and(|r| r.aggregate)
+        common == 0 && joins && counted
     }
 
     /// The statement itself makes sure that what was read still holds.
@@ -217,6 +264,10 @@ impl Interp<'_, '_, '_> {
         }
         if self.claims(read, write) {
             return false;
+        }
+        // Which rows go is asked by the statement itself: `DELETE … WHERE x NOT IN (SELECT …)`.
+        if row.unique && write.act == Act::Delete && !data {
+            return true;
         }
         // That a row exists is not a race with changing it: nothing is changed if it is gone.
         let counted = read.row.as_ref().is_some_and(|r| r.aggregate);

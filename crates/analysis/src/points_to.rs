@@ -309,7 +309,9 @@ impl PointsTo {
         self.fields.insert((obj, name), node);
         self.field_list.entry(obj).or_default().push((name, node));
         if let Obj::Instance(class) = self.objs[obj.0 as usize]
-            && let Some((module, ty)) = env.linkage.field_type(env.program, class, name)
+            && let Some((module, ty)) =
+                env.linkage
+                    .field_type(env.program, env.entities, class, name)
         {
             self.seed(env, node, module, ty);
         }

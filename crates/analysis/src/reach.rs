@@ -9,11 +9,11 @@ use toctou_core::{FileRole, Span};
 use toctou_models::{LockScope, Mode};
 
 use crate::context::{Context, DefectKind, FoundEntry, Thread};
-use crate::effect::{Act, Frame, Lock, LockKind, Row, Window};
+use crate::effect::{Act, Frame, Lock, Row, Window};
 use crate::order;
 use crate::roots::{
     activations, handlers_at_once, has_threads, is_constructor, is_served, is_server, is_shared,
-    module_groups, offloads_unknown, roots, thread_of, wrapped,
+    is_shared_place, module_groups, offloads_unknown, roots, thread_of, wrapped,
 };
 use crate::sym::{Sym, SymKind};
 
@@ -84,12 +84,18 @@ pub struct ReachedWindow {
     pub tested: bool,
     /// … by a comparison (`<`, `>=`).
     pub compared: bool,
+    /// … with a limit, and then there is one more of it.
+    pub counted: bool,
+    /// Only where there is a value already is it replaced.
+    pub renews: bool,
     /// Others change parts of what is in this place.
     pub changed_within: bool,
     pub keyed: bool,
     pub checked: Vec<String>,
     /// Of what was checked, somebody in the program changes something.
     pub checked_changes: bool,
+    /// What was checked is set when the program makes the row, and by no statement after that.
+    pub checked_is_final: bool,
     pub read_row: Option<RowFacts>,
     pub write_row: Option<RowFacts>,
     pub constant: bool,
@@ -99,6 +105,8 @@ pub struct ReachedWindow {
     pub cross_process: bool,
     pub accidental: bool,
     pub closed_by: Option<LockFacts>,
+    /// It is all in one transaction, on a connection that other calls use as well.
+    pub shared_connection: bool,
     pub partial: Option<LockFacts>,
     pub other_writes: bool,
     /// What was read is what the function gives back, and is plain data: a cache.
@@ -115,6 +123,8 @@ pub struct ReachedWindow {
     pub write_positive: Option<bool>,
     /// It was read, deleted in any case, and judged only then.
     pub taken: bool,
+    /// The read decided only whether to wait before the write.
+    pub waits: bool,
     pub reached_by: Vec<Reach>,
     pub role: FileRole,
 }
@@ -173,6 +183,13 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     let mut roots = roots(&cx, entries);
     let told = wrapped(&cx, &mut roots);
     let activations = activations(&cx, &roots, edges);
+    // A text that a client brings along can be any.
+    let brought = |root: &FoundEntry| {
+        let summary = cx.summaries[root.handler.0 as usize].as_ref();
+        summary.is_some_and(|s| s.events.iter().any(|e| e.later.is_some()))
+    };
+    let mut called = roots.iter().filter(|r| r.kind != EntryKind::Export);
+    cx.unread_statements |= called.any(brought);
     // What runs in threads that were started, beside handlers.
     let spawned = cx.plain.iter().flat_map(|p| &p.calls).filter(|c| c.spawned);
     let beside = order::reachable(edges, spawned.map(|c| c.callee));
@@ -211,6 +228,16 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
                 let w = Rc::make_mut(&mut w);
                 (w.in_process, w.accidental) = (false, false);
                 if !w.cross_process {
+                    continue;
+                }
+            }
+            if let Some(connection) = w.connection
+                && w.in_process
+                && !is_shared_place(&cx, &w, connection, root, &activations)
+            {
+                let w = Rc::make_mut(&mut w);
+                w.in_process = false;
+                if !w.cross_process && !w.accidental {
                     continue;
                 }
             }
@@ -453,12 +480,17 @@ fn checked_changes(cx: &Context<'_, '_>, w: &Window) -> bool {
     }
 }
 
+/// Only who makes the rows of a table knows all that is done to them.
+fn checked_is_final(cx: &Context<'_, '_>, w: &Window) -> bool {
+    !checked_changes(cx, w) && !cx.unread_statements && cx.inserted.contains(&w.loc.key)
+}
+
 fn lock_facts(cx: &Context<'_, '_>, lock: &Rc<Lock>) -> LockFacts {
     LockFacts {
         key: cx.display(lock.key, lock.func),
         host: lock.scope == LockScope::Host,
         lease: lock.lease,
-        transaction: matches!(lock.kind, LockKind::Transaction(_)),
+        transaction: lock.kind.is_transaction(),
         spot: Spot {
             func: lock.func,
             span: lock.span,
@@ -487,6 +519,8 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         data: w.data,
         tested: w.tested,
         compared: w.compared,
+        counted: w.counted,
+        renews: w.renews,
         changed_within: match cx.syms.kind(w.loc.key) {
             SymKind::VarLoc(cell) => cx.changed_cells.contains(cell),
             SymKind::Field(_, name) => cx.changed_fields.contains(name),
@@ -499,6 +533,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
             .map(|n| cx.names.text(*n).to_owned())
             .collect(),
         checked_changes: checked_changes(cx, w),
+        checked_is_final: checked_is_final(cx, w),
         read_row: w.read_row.as_ref().map(|r| row_facts(cx, r)),
         write_row: w.write_row.as_ref().map(|r| row_facts(cx, r)),
         constant: w.constant,
@@ -507,6 +542,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         cross_process: w.cross_process,
         accidental: w.accidental,
         closed_by: w.closed_by.as_ref().map(|l| lock_facts(cx, l)),
+        shared_connection: w.connection.is_some(),
         partial: w.partial.as_ref().map(|l| lock_facts(cx, l)),
         other_writes: w.other_writes,
         given_back: w.given_back,
@@ -518,6 +554,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         aside: w.aside,
         write_positive: w.positive,
         taken: w.taken,
+        waits: w.waits,
         role: cx.program.file_of(w.meet).role,
         reached_by: vec![reach],
     }

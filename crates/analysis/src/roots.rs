@@ -9,7 +9,7 @@ use toctou_core::ir::{ClassId, Dispatch, ExportTarget, FuncId, FuncKind, Op, Pro
 use crate::context::{Context, FoundEntry, Thread};
 use crate::effect::Window;
 use crate::order;
-use crate::sym::SymKind;
+use crate::sym::{Sym, SymKind};
 
 pub(crate) fn has_threads(cx: &Context<'_, '_>, root: &FoundEntry) -> bool {
     let module = cx.program.function_module[root.handler.0 as usize];
@@ -110,6 +110,36 @@ pub(crate) fn class_entries(cx: &mut Context<'_, '_>) {
                         serial: false,
                     });
                 }
+            }
+        }
+    }
+}
+
+/// Methods of an exported object that the runtime calls: `export default { fetch }`.
+pub(crate) fn export_entries(cx: &mut Context<'_, '_>) {
+    let program = cx.program;
+    for module in &program.modules {
+        for (export, target) in &module.exports {
+            let ExportTarget::Local(var) = target else {
+                continue;
+            };
+            for (method, f) in cx.points_to.function_fields(module.init, *var) {
+                let named = |list: &[String], name| list.iter().any(|n| n == cx.names.text(name));
+                let model = cx
+                    .library
+                    .export_entries()
+                    .find(|m| named(&m.names, *export) && named(&m.methods, method));
+                let Some(model) = model else { continue };
+                cx.entries.push(FoundEntry {
+                    kind: model.kind,
+                    name: Some(cx.names.text(method).to_owned()),
+                    handler: f,
+                    func: f,
+                    span: program.function(f).name_span,
+                    dispatches: false,
+                    thread: None,
+                    serial: false,
+                });
             }
         }
     }
@@ -380,7 +410,22 @@ pub(crate) fn is_shared(
     if threads && root.kind == EntryKind::Export && w.partial.is_none() {
         return false;
     }
-    match cx.syms.kind(cx.syms.root(w.loc.key)) {
+    is_shared_place(cx, w, w.loc.key, root, activations)
+}
+
+/// The same for a thing in memory, by the place where it is kept.
+pub(crate) fn is_shared_place(
+    cx: &Context<'_, '_>,
+    w: &Window,
+    place: Sym,
+    root: &FoundEntry,
+    activations: &Activations,
+) -> bool {
+    let module = cx.program.function_module[w.meet.0 as usize];
+    let threads = cx.program.modules[module.0 as usize]
+        .dispatch
+        .is_unguarded();
+    match cx.syms.kind(cx.syms.root(place)) {
         SymKind::VarLoc(cell) | SymKind::Cell(cell) => {
             // A variable of a function that this call runs is this call's.
             let mut ours = root.handler == cell.owner || w.meet == cell.owner;
@@ -401,7 +446,7 @@ pub(crate) fn is_shared(
         // What a class has for all its objects.
         SymKind::Class(_) => true,
         // What a handler is given is its own, unless it is made for sharing.
-        SymKind::Param(_) => cx.is_behind_holder(w.loc.key, root.handler),
+        SymKind::Param(_) => cx.is_behind_holder(place, root.handler),
         _ => false,
     }
 }

@@ -16,6 +16,15 @@ use crate::library::{ChainRule, EffectRule};
 use crate::sym::{CalleeSym, Sym, SymKind};
 use crate::texts::{HOLE, parameters};
 
+/// How a text is run.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Run {
+    /// Transactions that it begins keep a serial order …
+    pub serializable: bool,
+    /// … and are this connection's, whoever uses it.
+    pub connection: Option<Sym>,
+}
+
 impl Interp<'_, '_, '_> {
     /// A call with SQL text, or of something prepared from it, whoever is called.
     pub fn sql_call(&mut self, view: &CallView<'_>, fallback: Sym) -> Option<Sym> {
@@ -51,7 +60,8 @@ impl Interp<'_, '_, '_> {
         {
             return Some(fallback);
         }
-        let read = self.sql_text(&text, &holes, params, view.dst, false, false);
+        let looked_at = self.is_looked_at(view.dst);
+        let read = self.sql_text(&text, &holes, params, looked_at, Run::default());
         if let Some(read) = read {
             self.add_deps(fallback, &Deps::event(read));
         }
@@ -79,30 +89,18 @@ impl Interp<'_, '_, '_> {
     }
 
     pub fn sql_effect(&mut self, effect: &EffectRule, view: &CallView<'_>) -> Option<u32> {
-        let text = effect.sql.as_ref().and_then(|p| self.place(p, view))?;
-        let (text, holes) = self.text_of(text)?;
+        let text = effect.sql.as_ref().and_then(|p| self.place(p, view));
         let params = effect.params.as_ref().and_then(|p| self.place(p, view));
-        // `run(a, b)` and `run([a, b])` mean the same.
-        let params = params.map(|p| match self.cx.syms.kind(p) {
-            SymKind::Array(items)
-                if items.len() == 1
-                    && matches!(
-                        self.cx.syms.kind(items[0]),
-                        SymKind::Array(_) | SymKind::Object(_)
-                    ) =>
-            {
-                items[0]
-            }
-            _ => p,
-        });
-        let read = self.sql_text(
-            &text,
-            &holes,
-            params,
-            view.dst,
-            effect.effect.serializable,
-            false,
-        );
+        let params = params.map(|p| self.plain_params(p));
+        let run = Run {
+            serializable: effect.effect.serializable,
+            connection: view.recv.filter(|_| effect.effect.one_connection),
+        };
+        let Some((text, holes)) = text.and_then(|t| self.text_of(t)) else {
+            return self.unread(text, params, run);
+        };
+        let looked_at = self.is_looked_at(view.dst);
+        let read = self.sql_text(&text, &holes, params, looked_at, run);
         if effect.effect.begins && sql::parse(&text).is_some_and(|all| all.iter().any(writes)) {
             let lock = self.transaction(effect.effect.serializable);
             self.acquires.push(Acquire {
@@ -121,12 +119,13 @@ impl Interp<'_, '_, '_> {
         text: &str,
         holes: &[Sym],
         params: Option<Sym>,
-        dst: Var,
-        serializable: bool,
-        duck: bool,
+        looked_at: bool,
+        run: Run,
     ) -> Option<u32> {
-        let statements = sql::parse(text)?;
-        let looked_at = self.is_looked_at(dst);
+        let Some(statements) = sql::parse(text) else {
+            self.note_unread(text);
+            return None;
+        };
         let mut read = None;
         for s in &statements {
             let table = s.tables.first().cloned().unwrap_or_default();
@@ -142,7 +141,11 @@ impl Interp<'_, '_, '_> {
                     immediate,
                     serializable: level,
                 } => {
-                    let lock = self.transaction(serializable || level || immediate);
+                    let mut lock = self.transaction(run.serializable || level || immediate);
+                    if let Some(connection) = run.connection {
+                        let lock = Rc::make_mut(&mut lock);
+                        (lock.key, lock.kind) = (connection, LockKind::Connection);
+                    }
                     self.acquires.push(Acquire {
                         at: self.at,
                         lock,
@@ -165,7 +168,7 @@ impl Interp<'_, '_, '_> {
                 }
                 Kind::Unlock => self.releases.push((self.at, Release::Transaction)),
                 Kind::Select | Kind::Insert | Kind::Update | Kind::Delete => {
-                    let id = self.statement(s, &table, holes, params, looked_at, duck);
+                    let id = self.statement(s, &table, holes, params, looked_at);
                     if s.kind == Kind::Select || s.returning {
                         read = id.or(read);
                     }
@@ -173,10 +176,19 @@ impl Interp<'_, '_, '_> {
                 Kind::CreateTable => {
                     self.cx.defined.insert(table);
                 }
-                Kind::CreateIndex | Kind::Other => {}
+                Kind::CreateIndex => {}
+                Kind::Other => self.note_unread(text),
             }
         }
         read
+    }
+
+    /// A text that cannot be read may change anything, if it changes rows at all.
+    fn note_unread(&mut self, text: &str) {
+        let first = text.split_whitespace().next().unwrap_or_default();
+        let changes = ["update", "insert", "replace", "merge", "with"];
+        let may_change = changes.iter().any(|w| first.eq_ignore_ascii_case(w));
+        self.cx.unread_statements |= may_change && self.is_product;
     }
 
     fn transaction(&mut self, serializable: bool) -> Rc<Lock> {
@@ -224,7 +236,6 @@ impl Interp<'_, '_, '_> {
         holes: &[Sym],
         params: Option<Sym>,
         looked_at: bool,
-        duck: bool,
     ) -> Option<u32> {
         let table = match table
             .strip_prefix(HOLE)
@@ -308,8 +319,20 @@ impl Interp<'_, '_, '_> {
             key: table,
             entry,
         };
-        if s.kind == Kind::Update || !s.on_conflict.is_empty() {
-            self.note_updated(table, &row.columns);
+        let sets = |list: &[sql::Assignment]| -> Vec<Name> {
+            let find = |a: &sql::Assignment| self.cx.names.find(&a.column);
+            list.iter().filter_map(find).collect()
+        };
+        let replaces = s.conflict == Conflict::Replace;
+        if s.kind == Kind::Update || replaces {
+            let columns = self.written_columns(&row.columns, holes);
+            self.note_updated(table, &columns);
+        } else if s.conflict == Conflict::Update {
+            let columns = sets(&s.on_conflict);
+            self.note_updated(table, &columns);
+        }
+        if s.kind == Kind::Insert && self.is_product {
+            self.cx.inserted.insert(table);
         }
         let row = Rc::new(row);
         let mut event = self.event(act, loc);
@@ -317,7 +340,6 @@ impl Interp<'_, '_, '_> {
         event.data = data;
         event.key_deps = key_deps;
         event.row = Some(Rc::clone(&row));
-        event.duck = duck;
         let id = self.push(event);
         if act != Act::Read && row.returning {
             // What a statement hands back is a read of its own, of what it left behind.
@@ -422,9 +444,35 @@ impl Interp<'_, '_, '_> {
         }
     }
 
+    /// The columns, with those that a hole stands for.
+    fn written_columns(&mut self, columns: &[Name], holes: &[Sym]) -> Vec<Name> {
+        let mut out = Vec::with_capacity(columns.len());
+        for column in columns {
+            let hole = self.cx.names.text(*column).strip_prefix(HOLE);
+            let hole = hole.and_then(|n| n.parse::<usize>().ok());
+            let listed = hole
+                .and_then(|n| holes.get(n).copied())
+                .and_then(|s| self.listed_columns(s));
+            match listed {
+                Some(listed) => out.extend(listed),
+                None => out.push(*column),
+            }
+        }
+        out
+    }
+
     /// Somebody changes these columns of rows that are there.
     pub(crate) fn note_updated(&mut self, table: Sym, columns: &[Name]) {
-        let unclear = |n: &Name| self.cx.names.text(*n).contains(HOLE);
+        // A table that is reached by a variable may be any.
+        let named = matches!(
+            self.cx.syms.kind(table),
+            SymKind::Str(_) | SymKind::Class(_)
+        );
+        self.cx.unread_statements |= !named && self.is_product;
+        let unclear = |n: &Name| {
+            let text = self.cx.names.text(*n);
+            text.is_empty() || text.contains(HOLE) || text == "..."
+        };
         let known = !columns.is_empty() && !columns.iter().any(unclear);
         let names: Vec<String> = columns
             .iter()
@@ -735,8 +783,12 @@ impl Interp<'_, '_, '_> {
             }
             _ => None,
         };
-        let serializable = effect.effect.serializable;
-        self.sql_text(&text, &holes, params, dst, serializable, false)
+        let run = Run {
+            serializable: effect.effect.serializable,
+            ..Run::default()
+        };
+        let looked_at = self.is_looked_at(dst);
+        self.sql_text(&text, &holes, params, looked_at, run)
     }
 
     fn finish_chain_event(

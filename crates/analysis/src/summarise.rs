@@ -77,6 +77,8 @@ impl Interp<'_, '_, '_> {
             call.yields_before |= first_yield.around(at).0;
             summary.sym_calls.push(call);
         }
+        let begins = |a: &crate::interp::Acquire| a.lock.kind.is_transaction();
+        summary.ends_transaction = self.ends_transaction() && !self.acquires.iter().any(begins);
         for (_, release) in &self.releases {
             if let Release::Key(key) = release
                 && !self.acquires.iter().any(|a| a.lock.key == *key)
@@ -95,6 +97,11 @@ impl Interp<'_, '_, '_> {
         summary.events = self.events;
         compress(&mut summary);
         summary
+    }
+
+    fn ends_transaction(&self) -> bool {
+        let ends = |r: &(Pos, Release)| matches!(r.1, Release::Transaction);
+        self.releases.iter().any(ends)
     }
 
     /// The places where a generator hands a value out, and the values.
@@ -225,10 +232,12 @@ impl Interp<'_, '_, '_> {
         if self.guarded && !gives_false && true_held != u64::MAX {
             all_held = true_held;
         }
+        let ends = self.ends_transaction();
         if exits > 0 && held.any {
             for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
                 let bit = 1 << i;
-                if matches!(a.lock.kind, LockKind::Flag | LockKind::Transaction(_)) {
+                // What begins a transaction and never ends it leaves that to its caller.
+                if a.lock.kind == LockKind::Flag || a.lock.kind.is_transaction() && ends {
                     continue;
                 }
                 if all_held & bit != 0 {

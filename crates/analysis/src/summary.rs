@@ -52,6 +52,8 @@ pub struct Summary {
     pub leaves_held: Vec<(Rc<Lock>, bool)>,
     /// Locks (by key) that it gives back without having taken them.
     pub releases: Vec<Sym>,
+    /// It commits or rolls back what it has not begun.
+    pub ends_transaction: bool,
     /// Locks that end by themselves, and the waits under each, in order.
     pub leases: Vec<(Rc<Lock>, Vec<Pos>)>,
 }

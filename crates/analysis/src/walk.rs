@@ -36,7 +36,7 @@ impl Interp<'_, '_, '_> {
         walk.reached && !walk.yielded
     }
 
-    fn walk_past(&self, r: usize, w: usize, passed: impl Fn(&Event) -> bool) -> Walk {
+    pub(crate) fn walk_past(&self, r: usize, w: usize, passed: impl Fn(&Event) -> bool) -> Walk {
         let (read, write) = (&self.events[r], &self.events[w]);
         let mut result = Walk {
             reached: false,

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::Term;
@@ -133,6 +133,10 @@ impl Interp<'_, '_, '_> {
             for (r, attr) in self.taken_by(w) {
                 note(r, false, false, attr);
             }
+            let waited = self.waited_for(write);
+            for &r in &waited {
+                note(r, false, false, None);
+            }
             // A temporary file with a fixed name: written, then renamed.
             if write.act == Act::Delete && write.mode == Mode::Replace {
                 // Who creates it exclusively shares it with nobody.
@@ -159,6 +163,7 @@ impl Interp<'_, '_, '_> {
                         .any(|d| d.implicit && d.source == crate::effect::Source::Event(r))
                     && self.events[r as usize].act != Act::Write
                     && !self.taken_by(w).iter().any(|t| t.0 == r)
+                    && !waited.contains(&r)
                 {
                     continue;
                 }
@@ -234,6 +239,8 @@ impl Interp<'_, '_, '_> {
             && write.loc.kind == ResourceKind::File
             && (keyed || read.loc.key == write.loc.key);
         let snapshot = self.is_snapshot(read, write, data);
+        let counted = tested && self.counts_up(r, w);
+        let data = data && !counted;
         let chosen = keyed && self.chose_another(r as u32, write);
         let taken = !tested && self.taken_by(w).iter().any(|t| t.0 as usize == r);
         if temp {
@@ -251,7 +258,7 @@ impl Interp<'_, '_, '_> {
             if !write.act.is_write() && !path_check {
                 return None;
             }
-            if !path_check && !snapshot && !self.same_place(read, write, r as u32) {
+            if !path_check && !snapshot && !counted && !self.same_place(read, write, r as u32) {
                 return None;
             }
             if path_check && read.loc.kind != ResourceKind::File {
@@ -269,8 +276,8 @@ impl Interp<'_, '_, '_> {
         if looked && (self.looks_after(read, write) || self.puts_right(r, write)) {
             return None;
         }
-        let fresh_memory = read.loc.kind == ResourceKind::Memory;
-        if (!data || fresh_memory) && self.looks_again(read, w, data) {
+        let fresh = matches!(read.loc.kind, ResourceKind::Memory | ResourceKind::Row);
+        if (!data || fresh) && self.looks_again(read, w, data) {
             return None;
         }
         if data && self.reads_in_place(read, w) {
@@ -293,10 +300,17 @@ impl Interp<'_, '_, '_> {
         {
             return None;
         }
-        if self.is_closed_by_itself(read, write, r as u32, data, &checked) {
+        let waits = !tested && !data && self.waited_for(write).contains(&(r as u32));
+        let closed = self.is_closed_by_itself(read, write, r as u32, data, &checked);
+        if closed && !counted && !waits {
             return None;
         }
-        let walk = self.walk(r, w);
+        let walk = if counted {
+            // What the statement reads to add to it is no second test.
+            self.walk_past(r, w, |e| e.is_within(write))
+        } else {
+            self.walk(r, w)
+        };
         if !walk.reached || snapshot && !(walk.yielded || self.guarded) {
             return None;
         }
@@ -311,8 +325,12 @@ impl Interp<'_, '_, '_> {
             && self.said_at(r, write.at.block).0 != Some(true);
         let write_in_handler = write.in_handler || self.is_handler_block(write.at.block);
         let mut window = Window {
-            // A snapshot races on what it was taken of.
-            loc: if snapshot { read.loc } else { write.loc },
+            // A snapshot races on what it was taken of, a count on what is counted.
+            loc: if snapshot || counted {
+                read.loc
+            } else {
+                write.loc
+            },
             through_memory: false,
             path_check,
             snapshot: snapshot.then_some(write.loc.key),
@@ -326,6 +344,8 @@ impl Interp<'_, '_, '_> {
             data,
             tested,
             compared: self.is_compared(r, write),
+            counted,
+            renews: tested && self.renews(r, write),
             keyed,
             checked: checked.clone(),
             read_row: read.row.clone(),
@@ -336,6 +356,7 @@ impl Interp<'_, '_, '_> {
             cross_process: shared_by_processes,
             accidental: !walk.yielded && !self.anywhere,
             closed_by: None,
+            connection: None,
             partial: read.lock.clone().or_else(|| write.lock.clone()),
             other_writes: walk.other_writes || walk.files_aside && !given_back,
             given_back,
@@ -357,6 +378,7 @@ impl Interp<'_, '_, '_> {
                 self.polarity(r, write)
             },
             taken,
+            waits,
             id: sym::through(read.site, write.site),
         };
         for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
@@ -394,6 +416,72 @@ impl Interp<'_, '_, '_> {
                     && d.attr.is_none_or(|a| !others.contains(&a))
             })
         })
+    }
+
+    /// Does the write happen only where there is a value already, whatever it is?
+    fn renews(&self, r: usize, write: &Event) -> bool {
+        let controls = self.cfg.controls_of(write.at.block);
+        let mut asked = controls.iter().filter_map(|control| {
+            let Term::Branch { cond, .. } = self.function.blocks[control.block as usize].term
+            else {
+                return None;
+            };
+            let sym = self.val(cond);
+            let about = control.way < 2 && self.deps_of(sym).has_event(r as u32);
+            about.then(|| {
+                let (mut sym, mut yes) = (sym, control.way == 0);
+                while let SymKind::Not(inner) = self.cx.syms.kind(sym) {
+                    (sym, yes) = (*inner, !yes);
+                }
+                yes && self.is_value_of(sym, write.loc.key)
+            })
+        });
+        asked.next() == Some(true) && asked.all(|there| there)
+    }
+
+    /// … with something that is more than nothing?
+    pub(crate) fn is_limited(&self, r: usize, write: &Event) -> bool {
+        self.cfg.controls_of(write.at.block).iter().any(|control| {
+            let Term::Branch { cond, .. } = self.function.blocks[control.block as usize].term
+            else {
+                return false;
+            };
+            let SymKind::Call(call) = self.cx.syms.kind(self.val(cond)) else {
+                return false;
+            };
+            let [left, right] = *call.args else {
+                return false;
+            };
+            let counted = |s: Sym| self.deps_of(s).has_event(r as u32);
+            let limit = |s: Sym| {
+                !self.is_empty_value(s)
+                    && !counted(s)
+                    && !matches!(self.cx.syms.kind(s), SymKind::Str(_) | SymKind::Bool(_))
+            };
+            call.callee == crate::sym::CalleeSym::Method(self.cx.words.op)
+                && self.is_refused_otherwise(*control, write.at.block)
+                && (counted(left) && limit(right) || counted(right) && limit(left))
+        })
+    }
+
+    /// Does the other way out of a condition end there, rather than go on with the rest? A
+    /// cache that is full is no limit for anybody.
+    fn is_refused_otherwise(&self, control: crate::cfg::Control, block: u32) -> bool {
+        let ways = &self.cfg.succs[control.block as usize];
+        let Some(other) = ways.get(usize::from(control.way == 0)) else {
+            return false;
+        };
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
+        let mut work = vec![block];
+        while let Some(at) = work.pop() {
+            if at == other.to.0 {
+                return false;
+            }
+            if seen.insert(at) {
+                work.extend(self.cfg.succs[at as usize].iter().map(|edge| edge.to.0));
+            }
+        }
+        true
     }
 
     /// Is what was read compared, to decide about the write?

@@ -304,6 +304,12 @@ pub struct TypeRef {
     pub element: Option<Box<TypeRef>>,
 }
 
+/// What the type arguments of what a class extends are called among its fields:
+/// those of `class A extends Agent<Env>` are `Env`'s as `<0>`.
+pub fn type_argument(number: u32) -> String {
+    format!("<{number}>")
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum VarKind {
     Param,

@@ -19,5 +19,6 @@ pub use load::{
 pub use place::{PlaceBase, PlaceError, PlaceExpr};
 pub use schema::{
     CallModel, Callback, CallbackTime, ChainModel, ClassEntryModel, Cost, Do, Effect, EntryModel,
-    Library, LockScope, MarkedEntryModel, Mode, Param, Place, ResultModel, RunsModel, When,
+    ExportEntryModel, Library, LockScope, MarkedEntryModel, Mode, Param, Place, ResultModel,
+    RunsModel, When,
 };

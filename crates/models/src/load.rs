@@ -12,7 +12,8 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::schema::{
-    CallModel, ChainModel, ClassEntryModel, EntryModel, Library, MarkedEntryModel, RunsModel,
+    CallModel, ChainModel, ClassEntryModel, EntryModel, ExportEntryModel, Library,
+    MarkedEntryModel, RunsModel,
 };
 
 mod builtin;
@@ -314,6 +315,26 @@ impl Models {
     pub fn asides(&self) -> impl Iterator<Item = &str> {
         let calls = self.libraries.iter().flat_map(|l| &l.call);
         calls.flat_map(|call| call.asides.iter().map(String::as_str))
+    }
+
+    /// Methods of exported objects that a runtime calls.
+    pub fn export_entries(&self) -> impl Iterator<Item = &ExportEntryModel> {
+        self.libraries.iter().flat_map(|l| &l.export_entry)
+    }
+
+    /// Which type argument of a class a field is of, by module, class and field.
+    pub fn generics(&self) -> impl Iterator<Item = (&str, &str, &str, u32)> {
+        self.libraries.iter().flat_map(|l| {
+            let fields = l.generic.iter().flat_map(|g| {
+                let each = |name| g.fields.iter().map(move |(f, i)| (name, f, *i));
+                g.names.iter().flat_map(each)
+            });
+            let fields: Vec<(&String, &String, u32)> = fields.collect();
+            l.modules.iter().flat_map(move |module| {
+                let fields = fields.clone().into_iter();
+                fields.map(move |(n, f, i)| (module.as_str(), n.as_str(), f.as_str(), i))
+            })
+        })
     }
 
     /// How packages run handlers, those that were said last first.

@@ -91,6 +91,10 @@ pub struct Library {
     /// Classes whose subclasses are handlers.
     #[serde(default)]
     pub class_entry: Vec<ClassEntryModel>,
+    #[serde(default)]
+    pub export_entry: Vec<ExportEntryModel>,
+    #[serde(default)]
+    pub generic: Vec<GenericModel>,
     /// Functions that are handlers because of a decorator, attribute or trait.
     #[serde(default)]
     pub marked_entry: Vec<MarkedEntryModel>,
@@ -246,6 +250,11 @@ pub struct Effect {
     /// lasts until it is committed or rolled back.
     #[serde(default)]
     pub begins: bool,
+    /// With `do = "sql"`: a transaction that the text begins is the receiver's. What other
+    /// calls run on the same receiver is in it as well, so it keeps other processes out, and
+    /// other calls only if the receiver is the call's own.
+    #[serde(default)]
+    pub one_connection: bool,
     /// The lock, or the entry that is written, ends by itself after a time,
     /// whether or not the holder is done.
     #[serde(default)]
@@ -557,6 +566,27 @@ pub struct ClassEntryModel {
     /// The field that holds what the client calls it by.
     #[serde(default)]
     pub name_field: Option<String>,
+}
+
+/// An object that a module exports and whose methods a runtime calls: `export default { fetch }`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ExportEntryModel {
+    /// The exports: `default`.
+    pub names: Vec<String>,
+    pub kind: EntryKind,
+    /// The methods that clients reach.
+    pub methods: Vec<String>,
+}
+
+/// A class of the library whose fields are of the types that it is given: `Agent<Env>`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct GenericModel {
+    /// By path below the module: `McpAgent`.
+    pub names: Vec<String>,
+    /// Which field is of the type at which place, from 0.
+    pub fields: BTreeMap<String, u32>,
 }
 
 /// A decorator, attribute or trait of the library that makes a function of the program a handler.

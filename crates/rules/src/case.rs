@@ -83,6 +83,15 @@ impl Case<'_> {
         matches!(self.w.kind, ResourceKind::Row | ResourceKind::Kv)
     }
 
+    /// What to do about it, or about the transaction that was to do it.
+    pub fn fix(&self, otherwise: &'static str) -> &'static str {
+        if self.w.shared_connection {
+            "the calls of this process share the connection, and so each other's transaction: give each a connection of its own, or a mutex round all from BEGIN to COMMIT"
+        } else {
+            otherwise
+        }
+    }
+
     pub fn is_open(&self) -> bool {
         self.w.in_process || self.w.cross_process
     }

@@ -20,7 +20,7 @@ use toctou_models::{LockScope, Mode};
 
 use crate::cfg::Cfg;
 use crate::context::{Context, DefectKind, FoundDefect};
-use crate::effect::{Act, Event, Frame, Lock, LockKind, Pos};
+use crate::effect::{Act, Event, Frame, Lock, Pos};
 use crate::summary::Summary;
 use crate::sym::{Sym, SymKind};
 
@@ -174,9 +174,8 @@ fn judge(
 /// In a transaction, or under a lock that other processes respect, here or on the way.
 fn is_held(cx: &Context<'_, '_>, e: &Event) -> bool {
     let holds = |lock: &Option<Rc<Lock>>| {
-        lock.as_ref().is_some_and(|l| {
-            matches!(l.kind, LockKind::Transaction(_)) || l.scope == LockScope::Host
-        })
+        lock.as_ref()
+            .is_some_and(|l| l.kind.is_transaction() || l.scope == LockScope::Host)
     };
     if holds(&e.lock) {
         return true;

@@ -177,7 +177,10 @@ impl Interp<'_, '_, '_> {
             SymKind::Cell(cell) | SymKind::VarLoc(cell) => self.register_type(cell.owner, cell.var),
             SymKind::Field(base, name) => {
                 let class = self.class_of(base, depth + 1)?;
-                let (module, ty) = self.cx.linkage.field_type(self.cx.program, class, name)?;
+                let cx = &*self.cx;
+                let (module, ty) = cx
+                    .linkage
+                    .field_type(cx.program, &cx.entities, class, name)?;
                 Some((module, ty.clone()))
             }
             SymKind::Index(base, _) | SymKind::Element(base) => {

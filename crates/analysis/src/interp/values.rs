@@ -9,6 +9,9 @@ use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{BlockId, Term, Var};
 
+/// More names than this for one file say nothing any more.
+const MAX_VARIANTS: usize = 8;
+
 impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
     /// What is compared with a value is a value, too: of a query for one column, that column.
     pub(super) fn note_column(&mut self, value: Sym, with: Sym, result: Sym) {
@@ -117,9 +120,21 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
 
     /// What a value, or a name that is made with it, can be where it differs by the way taken.
     pub(crate) fn variants(&mut self, sym: Sym) -> Vec<Sym> {
-        if let Some(known) = self.alternatives.get(&sym) {
-            return known.clone();
+        let Some(mut all) = self.alternatives.get(&sym).cloned() else {
+            return self.made_with_variants(sym);
+        };
+        for known in all.clone() {
+            for more in self.made_with_variants(known) {
+                if !all.contains(&more) && all.len() < MAX_VARIANTS {
+                    all.push(more);
+                }
+            }
         }
+        all
+    }
+
+    /// The same name with what one of its parts can be.
+    fn made_with_variants(&mut self, sym: Sym) -> Vec<Sym> {
         let (SymKind::Join(parts) | SymKind::Concat(parts)) = self.cx.syms.kind(sym).clone() else {
             return Vec::new();
         };
@@ -314,7 +329,17 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         let b = &self.function.blocks[block as usize];
         if way < 2 {
             if let Term::Branch { cond, .. } = b.term {
-                return self.deps_of(self.val(cond));
+                let cond = self.val(cond);
+                let deps = self.deps_of(cond);
+                return if self.asks_for_object(cond) {
+                    let whole = |d: Dep| Dep {
+                        attr: d.attr.filter(|_| d.implicit),
+                        ..d
+                    };
+                    deps.iter().map(whole).collect()
+                } else {
+                    deps
+                };
             }
             return Deps::default();
         }
@@ -333,6 +358,20 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
         }
         out
+    }
+
+    /// `if (!task)`, for a task that is written out part by part: whether it is there has
+    /// nothing to do with what is in it.
+    fn asks_for_object(&self, cond: Sym) -> bool {
+        let mut sym = cond;
+        for _ in 0..4 {
+            match self.cx.syms.kind(sym) {
+                SymKind::Not(inner) => sym = *inner,
+                SymKind::Eq(a, b) if matches!(self.cx.syms.kind(*b), SymKind::Null) => sym = *a,
+                kind => return matches!(kind, SymKind::Object(fields) if fields.len() > 1),
+            }
+        }
+        false
     }
 
     /// Does it fail where there is nothing? A query finds no rows, and a variable has some

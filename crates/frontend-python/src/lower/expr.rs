@@ -4,7 +4,7 @@ use ruff_python_ast::{
     self as ast, Expr, FStringPart, InterpolatedStringElement, Operator, UnaryOp,
 };
 use toctou_core::Span;
-use toctou_core::ir::{Arg, Key, Literal, Op, Var};
+use toctou_core::ir::{Arg, BinOp, Key, Literal, Op, Var};
 
 use super::assign::is_text;
 use super::comprehension::Made;
@@ -170,6 +170,8 @@ impl<'a> Lower<'a> {
             };
             value = if text {
                 self.concat(span, vec![value, right])
+            } else if node.op == Operator::BitOr && is_flag(&node.right) {
+                self.binary(span, BinOp::Arith, value, right)
             } else {
                 self.operator(span, node.op, value, right)
             };
@@ -224,4 +226,14 @@ impl<'a> Lower<'a> {
         self.emit(span, Op::Array { dst, items });
         dst
     }
+}
+
+/// `LOCK_NB`, `os.O_EXCL`: `|` puts such names together, and both are meant.
+fn is_flag(e: &Expr) -> bool {
+    let name = match e {
+        Expr::Name(name) => name.id.as_str(),
+        Expr::Attribute(attribute) => attribute.attr.as_str(),
+        _ => return false,
+    };
+    name.len() > 1 && !name.chars().any(char::is_lowercase)
 }

@@ -92,6 +92,7 @@ impl<'a> Lower<'a, '_> {
             .iter()
             .filter_map(|i| types::type_name(&mut self.names, &i.expression))
             .collect();
+        let fields = self.type_arguments(class.heritage_type_arguments());
         let id = self.new_class(Class {
             name,
             is_interface: class.declare,
@@ -99,7 +100,7 @@ impl<'a> Lower<'a, '_> {
             implements,
             constructor: None,
             methods: Vec::new(),
-            fields: Vec::new(),
+            fields,
             exported,
             span: at,
         });

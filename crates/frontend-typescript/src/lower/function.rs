@@ -9,6 +9,7 @@ use toctou_core::ir::{Cell, ClassId, FuncId, FuncKind, Op, Term, TypeRef, Var, V
 use toctou_core::{Name, Span};
 
 use super::class::Fields;
+use super::pattern::is_simple;
 use super::{Hint, Lower, MAX_DEPTH, State, span};
 use crate::scope::{CAPTURED, REFERENCED};
 use crate::types;
@@ -256,7 +257,10 @@ impl<'a> Lower<'a, '_> {
         let mut params = Vec::with_capacity(list.items.len() + 1);
         let mut unbound = Vec::new();
         for item in &list.items {
-            let ty = types::annotation(&mut self.names, item.type_annotation.as_deref())
+            let ty = item
+                .type_annotation
+                .as_deref()
+                .and_then(|a| self.stated_type(&a.type_annotation))
                 .or_else(|| types::of_initialiser(&mut self.names, item.initializer.as_deref()?));
             let default = item.initializer.as_deref();
             params.push(self.parameter(&item.pattern, default, ty, &mut unbound));
@@ -272,6 +276,15 @@ impl<'a> Lower<'a, '_> {
         } in unbound
         {
             let value = match default {
+                // It stays the parameter, whichever of the two it is.
+                Some(default) if is_simple(default) => {
+                    let hint = self.binding_hint(pattern);
+                    let at = Self::span_of(default);
+                    let other = self.expr_named(default, hint);
+                    let from = vec![raw, other];
+                    self.emit(at, Op::Phi { dst: raw, from });
+                    raw
+                }
                 Some(default) => {
                     let hint = self.binding_hint(pattern);
                     self.or_default(raw, default, hint)

@@ -1,8 +1,12 @@
 //! Interfaces and type aliases: classes without code, for their fields' types.
 
-use oxc_ast::ast::{TSInterfaceDeclaration, TSSignature, TSType, TSTypeAliasDeclaration};
+use oxc_ast::ast::{
+    TSInterfaceDeclaration, TSSignature, TSType, TSTypeAliasDeclaration,
+    TSTypeParameterInstantiation,
+};
+use oxc_span::GetSpan;
 use toctou_core::Name;
-use toctou_core::ir::{Class, Field, TypeDef};
+use toctou_core::ir::{Class, Field, TypeDef, TypeRef, type_argument};
 
 use super::{Lower, span};
 use crate::scope::EXPORTED;
@@ -81,6 +85,57 @@ impl<'a> Lower<'a, '_> {
             span: span(d.span),
         });
         self.type_def(name, TypeDef::Class(id));
+    }
+
+    /// The types that a class gives to what it extends, as fields of its own.
+    pub(super) fn type_arguments(
+        &mut self,
+        args: Option<&'a TSTypeParameterInstantiation<'a>>,
+    ) -> Vec<Field> {
+        let mut fields = Vec::new();
+        for (i, ty) in args.into_iter().flat_map(|a| &a.params).enumerate() {
+            let at = span(ty.span());
+            let Some(ty) = self.stated_type(ty) else {
+                continue;
+            };
+            fields.push(Field {
+                name: self.names.intern(&type_argument(i as u32)),
+                ty: Some(ty),
+                is_static: false,
+                read_only: true,
+                span: at,
+            });
+        }
+        fields
+    }
+
+    /// A type, also one that is written out where it stands: `env: { KV: KVNamespace }`.
+    pub(super) fn stated_type(&mut self, ty: &'a TSType<'a>) -> Option<TypeRef> {
+        let TSType::TSTypeLiteral(literal) = ty else {
+            return types::type_ref(&mut self.names, ty);
+        };
+        let fields = self.signatures(&literal.members);
+        if fields.iter().all(|f| f.ty.is_none()) {
+            return None;
+        }
+        let at = span(literal.span);
+        let name = self.names.intern(&format!("<type {}>", at.start));
+        let id = self.new_class(Class {
+            name,
+            is_interface: true,
+            extends: None,
+            implements: Vec::new(),
+            constructor: None,
+            methods: Vec::new(),
+            fields,
+            exported: false,
+            span: at,
+        });
+        self.module.types.push((name, TypeDef::Class(id)));
+        Some(TypeRef {
+            name,
+            element: None,
+        })
     }
 
     /// A method of an interface is a field of the type it returns.

@@ -8,7 +8,7 @@ use super::{Hint, Lower, MAX_DEPTH, peel, span};
 use crate::scope::EXPORTED;
 
 /// Evaluating it does nothing else, so a default needs no branch of its own.
-fn is_simple(expression: &Expression<'_>) -> bool {
+pub(super) fn is_simple(expression: &Expression<'_>) -> bool {
     match peel(expression) {
         Expression::ObjectExpression(e) => e.properties.is_empty(),
         Expression::ArrayExpression(e) => e.elements.is_empty(),

@@ -19,12 +19,15 @@ mod shapes;
 mod shapes_go;
 mod shapes_go_shared;
 mod shapes_python;
+mod shapes_python_rows;
 mod shapes_python_stores;
 mod shapes_python_values;
 mod shapes_real;
 mod shapes_rust;
 mod shapes_rust_stores;
+mod shapes_statements;
 mod shapes_values;
+mod shapes_workers;
 mod since;
 mod sources;
 #[path = "../../../sync/tests/support/mod.rs"]

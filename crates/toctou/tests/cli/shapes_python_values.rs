@@ -1,42 +1,7 @@
 //! Where values of Python servers come from and go: through decorators, library objects, helpers
-//! that look for a free name, open files, and SQL that is put together from lists.
+//! that look for a free name, open files, getters; and locks and limits that are asked first.
 
-use crate::common::Project;
-
-#[track_caller]
-fn scan(files: &[(&str, &str)], persona: &str) -> Vec<String> {
-    let requirements = ("requirements.txt", "mcp>=1.9,<2\n");
-    let project = Project::new(&[files, &[requirements]].concat());
-    let run = project.run(&format!(
-        "scan . --no-config --persona {persona} --output json"
-    ));
-    assert!(matches!(run.code, Some(0 | 1)), "{}", run.seen());
-    assert_eq!(run.json()["summary"]["skipped"], 0, "{}", run.stdout);
-    let mut found = run.rules();
-    found.sort();
-    found
-}
-
-#[track_caller]
-fn files(rules: &[&str], files: &[(&str, &str)]) {
-    assert_eq!(scan(files, "regular"), rules, "{files:?}");
-}
-
-#[track_caller]
-fn expect(rules: &[&str], source: &str) {
-    files(rules, &[("server.py", &format!("{HEAD}{source}"))]);
-}
-
-const HEAD: &str = "import asyncio, fcntl, functools, json, sqlite3
-from pathlib import Path
-from mcp.server.fastmcp import FastMCP
-mcp = FastMCP(\"x\")
-ROOT = Path(\"notes\")
-def db():
-    c = sqlite3.connect(\"a.db\")
-    c.row_factory = sqlite3.Row
-    return c
-";
+use crate::common::python::{expect, files};
 
 // --- decorators of the program ---
 
@@ -195,6 +160,47 @@ def replace(path: str, body: str, want: str) -> str:
     );
 }
 
+#[test]
+fn formats_are_read_from_and_written_to_open_files() {
+    let formats = [
+        ("import tomlkit", "tomlkit.load(f)", "tomlkit.dump(data, f)"),
+        (
+            "import nbformat",
+            "nbformat.read(f, as_version=4)",
+            "nbformat.write(data, f)",
+        ),
+        (
+            "import csv",
+            "list(csv.reader(f))",
+            "csv.writer(f).writerows(data)",
+        ),
+        (
+            "from ruamel.yaml import YAML",
+            "YAML().load(f)",
+            "YAML().dump(data, f)",
+        ),
+    ];
+    for (import, load, dump) in formats {
+        let source = format!(
+            "
+{import}
+@mcp.tool()
+def edit(path: str, text: str) -> str:
+    with open(path) as f:
+        data = {load}
+    data.append(text)
+    with open(path, \"w\") as f:
+        {dump}
+    return \"ok\"
+"
+        );
+        expect(&["file-read-modify-write"], &source);
+        // A copy, elsewhere.
+        let copy = source.replace("open(path, \"w\")", "open(path + \".copy\", \"w\")");
+        expect(&[], &copy);
+    }
+}
+
 // --- names that are free ---
 
 const SAVE: &str = "
@@ -241,6 +247,57 @@ def free(title):
 }
 
 #[test]
+fn a_free_name_in_one_of_two_folders_is_a_check() {
+    expect(
+        &["file-check-then-act"],
+        "
+def free(folder, title):
+    name = title
+    n = 1
+    while (folder / name).exists():
+        stem = title.rsplit(\".\", 1)[0]
+        name = f\"{stem}_{n}.md\"
+        n += 1
+    return name
+
+@mcp.tool()
+def add(title: str, body: str, parent: str | None = None) -> str:
+    if parent:
+        folder = ROOT / parent
+        path = folder / free(folder, title)
+    else:
+        path = ROOT / free(ROOT, title)
+    path.write_text(body)
+    return \"ok\"
+",
+    );
+}
+
+/// A path that a helper makes with a part that differs by the way taken is another one at each
+/// call of the helper: a part has no name by the helper's arguments, only the whole would.
+#[test]
+fn fn_helper_whose_path_has_a_part_that_differs_by_the_way_taken() {
+    expect(
+        &[],
+        "
+import os
+def place(folder):
+    name = os.path.basename(folder)
+    if not name:
+        name = \"root\"
+    return ROOT / f\"{name}.json\"
+
+@mcp.tool()
+def hit(folder: str, key: str) -> str:
+    stats = json.loads(place(folder).read_text())
+    stats[key] = 1
+    place(folder).write_text(json.dumps(stats))
+    return \"ok\"
+",
+    );
+}
+
+#[test]
 fn a_free_name_that_the_write_claims_is_safe() {
     let helper = "
 def free(title):
@@ -258,192 +315,82 @@ def free(title):
     expect(&[], &format!("{helper}{save}"));
 }
 
-// --- rows ---
+// --- locks ---
 
-/// A table without a unique index on the name, and one with it.
-fn inserted(columns: &str) -> String {
+/// A lock is taken, and something fails before it is given back for sure.
+fn taken(acquire: &str, test: &str) -> String {
     format!(
         "
-def init():
-    db().executescript(\"CREATE TABLE tasks (id INTEGER PRIMARY KEY, {columns})\")
-init()
+import threading
+lock = threading.Lock()
+state = {{}}
 
 @mcp.tool()
-def add(title: str) -> str:
-    conn = db()
-    row = conn.execute(\"SELECT id FROM tasks WHERE title = ?\", (title,)).fetchone()
-    if row is None:
-        conn.execute(\"INSERT INTO tasks (title) VALUES (?)\", (title,))
-        conn.commit()
+def put(k: str) -> str:
+    got = {acquire}
+    if not {test}:
+        raise RuntimeError(\"busy\")
+    try:
+        state[k] = 1
+    finally:
+        lock.release()
+    return \"ok\"
+"
+    )
+}
+
+/// A context manager that says whether the lock was to be had.
+fn tried(test: &str) -> String {
+    format!(
+        "
+from contextlib import contextmanager
+@contextmanager
+def locked(path):
+    f = open(path, \"w\")
+    try:
+        try:
+            fcntl.flock(f.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+    finally:
+        f.close()
+
+@mcp.tool()
+def put(k: str) -> str:
+    with locked(\"x.lock\") as got:
+{test}        with open(\"x.json\") as f:
+            data = json.load(f)
+        data[k] = 1
+        with open(\"x.json\", \"w\") as f:
+            json.dump(data, f)
     return \"ok\"
 "
     )
 }
 
 #[test]
-fn a_second_row_is_inserted_where_the_table_takes_one() {
-    expect(&["db-check-then-write"], &inserted("title TEXT"));
-    expect(&[], &inserted("title TEXT UNIQUE"));
-    let unseen = inserted("title TEXT").replace("tasks (id", "others (id");
-    expect(&[], &unseen);
-}
-
-const NOTE: &str = "
-@mcp.tool()
-def note(task: str, text: str, title: str | None = None) -> str:
-    conn = db()
-    cur = conn.cursor()
-    cur.execute(\"SELECT notes FROM tasks WHERE id = ?\", (task,))
-    notes = json.loads(cur.fetchone()[\"notes\"])
-    notes.append(text)
-";
-
-#[test]
-fn sql_that_is_joined_from_a_list_is_read() {
-    let lists = [
-        "    fields = [\"notes = ?\"]
-    params = [json.dumps(notes), task]
-",
-        "    fields = [\"status = ?\"]
-    params = [\"done\"]
-    fields.append(\"notes = ?\")
-    params.append(json.dumps(notes))
-    if title:
-        fields.append(\"title = ?\")
-        params.append(title)
-    params.append(task)
-",
-        "    allowed = [\"notes = ?\", \"title = ?\"]
-    fields = []
-    for field in [\"notes = ?\"]:
-        if field in allowed:
-            fields.append(field)
-    params = [json.dumps(notes)] + [task]
-",
-    ];
-    for list in lists {
-        expect(
-            &["db-lost-update"],
-            &format!(
-                "{NOTE}{list}    cur.execute(f\"UPDATE tasks SET {{', '.join(fields)}} WHERE id = ?\", params)
-    conn.commit()
-    return \"ok\"
-"
-            ),
-        );
-    }
-    // The columns are set to what the caller said, in the row that was found.
+fn a_context_manager_that_tries_protects_who_looks_at_its_answer() {
     expect(
         &[],
-        "
-@mcp.tool()
-def rename(name: str, title: str) -> str:
-    conn = db()
-    cur = conn.cursor()
-    cur.execute(\"SELECT id FROM tasks WHERE name = ?\", (name,))
-    row = cur.fetchone()
-    fields = [\"title = ?\"]
-    params = [title, row[\"id\"]]
-    cur.execute(f\"UPDATE tasks SET {', '.join(fields)} WHERE id = ?\", params)
-    conn.commit()
-    return \"ok\"
-",
+        &tried("        if not got:\n            return \"busy\"\n"),
     );
 }
 
+/// It is taken for held whatever the answer: yields that let pass who has no lock are those of
+/// locks that can be taken twice.
 #[test]
-fn a_constant_that_is_set_by_keys_that_were_read_loses_nothing() {
-    expect(
-        &[],
-        "
-@mcp.tool()
-def inbox(agent: str) -> str:
-    conn = db()
-    cur = conn.cursor()
-    cur.execute(\"SELECT id, read FROM messages WHERE to_id = ?\", (agent,))
-    rows = cur.fetchall()
-    ids = [r[\"id\"] for r in rows if not r[\"read\"]]
-    if ids:
-        marks = \",\".join(\"?\" * len(ids))
-        cur.execute(f\"UPDATE messages SET read = ? WHERE id IN ({marks})\", [True] + ids)
-        conn.commit()
-    return str(len(rows))
-",
-    );
-}
-
-/// A row is looked for, deleted, and counted.
-fn dropped(counts: &str) -> String {
-    format!(
-        "{HEAD}
-@mcp.tool()
-def drop(key: str) -> str:
-    conn = db()
-    cur = conn.cursor()
-    cur.execute(\"SELECT value FROM ctx WHERE k = ?\", (key,))
-    n = 0
-    if cur.fetchone():
-        cur.execute(\"DELETE FROM ctx WHERE k = ?\", (key,))
-        n += {counts}
-    conn.commit()
-    return str(n)
-"
-    )
+fn fn_context_manager_whose_answer_nobody_looks_at() {
+    expect(&[], &tried(""));
 }
 
 #[test]
-fn who_counts_what_was_deleted_knows_who_was_first() {
-    let seen = |source: &str| scan(&[("server.py", source)], "pedantic");
-    assert_eq!(seen(&dropped("cur.rowcount")), Vec::<String>::new());
-    assert_eq!(seen(&dropped("1")), ["db-check-then-write"]);
-}
-
-/// Something is written, then a row is read and written back, in one connection.
-fn second(first: &str, between: &str) -> String {
-    format!(
-        "
-@mcp.tool()
-def assign(agent: str, ids: list[str], title: str | None = None) -> str:
-    conn = db()
-    cur = conn.cursor()
-{first}{between}    cur.execute(\"SELECT notes FROM agents WHERE id = ?\", (agent,))
-    notes = json.loads(cur.fetchone()[\"notes\"])
-    notes.append(agent)
-    cur.execute(\"UPDATE agents SET notes = ? WHERE id = ?\", (json.dumps(notes), agent))
-    conn.commit()
-    return \"ok\"
-"
-    )
-}
-
-#[test]
-fn a_transaction_that_a_loop_has_begun_is_held_behind_it() {
-    let update = "cur.execute(\"UPDATE tasks SET who = ? WHERE id = ?\", (agent, i))\n";
-    let looped = format!("    for i in ids:\n        {update}");
-    expect(&[], &second(&looped, ""));
-    // Committed before the read, here or in every round.
-    expect(&["db-lost-update"], &second(&looped, "    conn.commit()\n"));
-    let ended = format!("{looped}        conn.commit()\n");
-    expect(&["db-lost-update"], &second(&ended, ""));
-    // Only some rounds write.
-    let some = format!("    for i in ids:\n        if i == title:\n            {update}");
-    expect(&["db-lost-update"], &second(&some, ""));
-}
-
-#[test]
-fn a_transaction_that_a_list_of_columns_has_begun_is_held() {
-    let update =
-        "cur.execute(f\"UPDATE tasks SET {', '.join(fields)} WHERE id = ?\", (*params, agent))\n";
-    let lists = "    fields = [\"status = ?\"]
-    params = [\"done\"]
-    if title:
-        fields.append(\"title = ?\")
-        params.append(title)
-";
-    let listed = format!("{lists}    if fields:\n        {update}");
-    expect(&[], &second(&listed, ""));
-    let asked = format!("{lists}    if title:\n        {update}");
-    expect(&["db-lost-update"], &second(&asked, ""));
+fn who_was_told_that_the_lock_is_taken_holds_none() {
+    expect(&[], &taken("lock.acquire(timeout=3)", "got"));
+    expect(&[], &taken("lock.acquire(blocking=False)", "got"));
+    let failed = taken("lock.acquire()", "k");
+    expect(&["lock-not-released-on-error"], &failed);
 }
 
 // --- memory ---
@@ -521,4 +468,54 @@ fn a_pool_that_a_method_makes_is_made_twice() {
     let fetched = "        async with httpx.AsyncClient() as client:
             return (await client.get(\"http://x\")).json()";
     expect(&[], &made(fetched));
+}
+
+/// A limiter that waits where there were too many calls.
+fn limiter(body: &str) -> String {
+    format!(
+        "
+import time
+class RateLimiter:
+    def __init__(self):
+        self.calls = []
+        self.last = 0.0
+        self.lock = asyncio.Lock()
+    async def acquire(self):
+        now = time.time()
+{body}
+limiter = RateLimiter()
+
+@mcp.tool()
+async def search(q: str) -> str:
+    await limiter.acquire()
+    return q
+"
+    )
+}
+
+#[test]
+fn a_limiter_that_waits_and_goes_on_lets_all_go_on() {
+    let counted = "        if len(self.calls) >= 30:
+            await asyncio.sleep(60)
+        self.calls.append(now)
+";
+    expect(&["non-atomic-rate-limit"], &limiter(counted));
+    let spaced = "        wait = self.last + 1.0 - now
+        if wait > 0:
+            await asyncio.sleep(wait)
+        self.last = time.time()
+";
+    expect(&["non-atomic-rate-limit"], &limiter(spaced));
+    // It looks again after the wait.
+    expect(&[], &limiter(&counted.replace("if len", "while len")));
+    // One after the other.
+    let locked = counted.replace("        ", "            ");
+    let locked = format!("        async with self.lock:\n{locked}");
+    expect(&[], &limiter(&locked));
+    // Nobody counts after the wait.
+    let early = "        self.calls.append(now)
+        if len(self.calls) >= 30:
+            await asyncio.sleep(60)
+";
+    expect(&[], &limiter(early));
 }

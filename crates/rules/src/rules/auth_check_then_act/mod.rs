@@ -25,7 +25,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     if !case.is_store() || case.w.data || !case.is_open() || case.is_atomic_step() || case.inserts() {
         return None;
     }
-    if !case.checked_mentions(RIGHTS) {
+    // Who may is decided once and for all when the row is made.
+    if !case.checked_mentions(RIGHTS) || case.w.checked_is_final {
         return None;
     }
     let message = format!(

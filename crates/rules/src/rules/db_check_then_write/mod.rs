@@ -35,7 +35,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     let message = format!("`{}` is {what}: two calls can both pass the test before either acts", case.key());
     let verdict = Verdict::new(
         message,
-        "put the test into the statement that acts (a WHERE condition, a unique index with ON CONFLICT) and look at the row count",
+        case.fix("put the test into the statement that acts (a WHERE condition, a unique index with ON CONFLICT) and look at the row count"),
         "both calls passed the test and acted",
     );
     let verdict = if matters(case) && !is_minor(case) {
@@ -59,13 +59,15 @@ pub(crate) fn is_minor(case: &Case<'_>) -> bool {
     let only_there = !w.in_process && w.checked.is_empty() && !claims(case) && !doubles(case);
     // Deleted by the key that the caller gave, twice: gone is gone.
     let gone = case.deletes() && !w.keyed && w.checked.is_empty() && !w.other_writes;
+    // Who empties a table does not ask which rows are in it.
+    let empties = case.deletes() && w.write_row.as_ref().is_some_and(|r| r.conditions.is_empty());
     // Who deletes a row that another has just deleted has lost nothing.
     let unchanging = !w.checked_changes && !case.inserts();
     // What was read far below and did not say no says little about a write far below.
     let counted = w.read_row.as_ref().is_some_and(|r| r.aggregate);
     let far = case.is_distant_decision() || !w.data && !w.keyed && w.read.len() > 3;
     let distant = far && w.write_positive.is_none() && !counted;
-    only_there || gone || w.taken || unchanging || distant || removes(case)
+    only_there || gone || empties || w.taken || unchanging || distant || removes(case)
 }
 
 /// A function that is there to delete: what is gone already is as it should be.
@@ -81,7 +83,7 @@ fn removes(case: &Case<'_>) -> bool {
 }
 
 /// A unique index on what was looked for makes the second insert fail.
-fn has_constraint(case: &Case<'_>) -> bool {
+pub(crate) fn has_constraint(case: &Case<'_>) -> bool {
     if !case.inserts() {
         return false;
     }

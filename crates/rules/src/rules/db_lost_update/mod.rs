@@ -31,7 +31,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     );
     let verdict = Verdict::new(
         message,
-        "let the database compute it (`SET n = n + $1`), or add a version to the WHERE clause and look at the row count, or read FOR UPDATE in the same transaction",
+        case.fix("let the database compute it (`SET n = n + $1`), or add a version to the WHERE clause and look at the row count, or read FOR UPDATE in the same transaction"),
         "B's change is lost",
     );
     Some(if derives_another_column(case) { verdict.persona(Persona::Pedantic) } else { verdict })

@@ -27,6 +27,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     if w.constant || !case.is_open() || w.path_check || lock.transaction || !(w.data || w.keyed || w.tested) {
         return None;
     }
+    if db_check_then_write::has_constraint(case) {
+        return None;
+    }
     let message = format!(
         "`{}` is read outside the section in which `{}` is held for the write: the lock does not cover the decision",
         case.key(),

@@ -35,9 +35,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         "both calls did the work",
     );
     // There is one, and a newer one takes its place: whoever comes last has the newest.
-    let key = case.key();
-    let itself = w.checked.iter().all(|part| key.ends_with(part.as_str()));
-    let renews = w.write_positive == Some(true) && !w.compared && itself && !w.constant;
+    let renews = w.renews && !w.constant;
     Some(if renews || case.is_waste() || case.deletes() || w.clears || w.write_in_handler {
         verdict.persona(Persona::Pedantic)
     } else {

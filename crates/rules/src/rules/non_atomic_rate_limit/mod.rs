@@ -18,6 +18,10 @@ pub const META: RuleMeta = RuleMeta {
 
 const LIMITS: &[&str] = &["limit", "rate", "quota", "throttle", "ratelimit", "usage", "attempt", "allowance"];
 
+/// Names of what spaces calls out by waiting.
+const WAITS: &[&str] =
+    &["limit", "limiter", "rate", "quota", "throttle", "throttler", "ratelimit", "interval", "cooldown"];
+
 /// A count was read and compared, and raised in a second step.
 pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     let w = case.w;
@@ -27,14 +31,17 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     if case.is(ResourceKind::File) || !case.is_open() || case.deletes() {
         return None;
     }
+    if w.waits {
+        return waits(case);
+    }
     // Rows that are counted are raised by one more row.
     let rows = w.compared && w.read_row.as_ref().is_some_and(|r| r.aggregate);
-    let counts = w.data || case.is_atomic_step() || rows;
+    let counts = w.data || case.is_atomic_step() || rows || w.counted;
     // A count that is only carried on, with nothing decided by it, is no limit.
     if !counts || !w.tested {
         return None;
     }
-    if !(case.subject_mentions(LIMITS) || case.function_mentions(LIMITS) || case.speaks_of_a_limit()) {
+    if !(w.counted || case.subject_mentions(LIMITS) || case.function_mentions(LIMITS) || case.speaks_of_a_limit()) {
         return None;
     }
     let message = format!(
@@ -45,5 +52,22 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         message,
         "test and raise in one step: `UPDATE … SET n = n + 1 WHERE n < max`, Redis `INCR` and compare its result, or a Lua script",
         "both calls passed the limit",
+    ))
+}
+
+/// Who finds the limit reached waits, and goes on without a second look.
+fn waits(case: &Case<'_>) -> Option<Verdict> {
+    let named = case.subject_mentions(WAITS) || case.function_mentions(WAITS);
+    if !named || !case.w.in_process {
+        return None;
+    }
+    let message = format!(
+        "`{}` decides whether a call waits, and is set after the wait without a second look: calls that wait together all go on together",
+        case.key()
+    );
+    Some(Verdict::new(
+        message,
+        "look again after the wait (`while` in place of `if`), or hold one lock over test, wait and count",
+        "both calls waited for the same moment and passed the limit",
     ))
 }

@@ -3,6 +3,7 @@
 
 #![allow(unreachable_pub)]
 
+pub mod python;
 pub mod shapes;
 
 use std::path::{Path, PathBuf};
