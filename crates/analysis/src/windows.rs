@@ -280,6 +280,9 @@ impl Interp<'_, '_, '_> {
         if (!data || fresh) && self.looks_again(read, w, data) {
             return None;
         }
+        if !data && self.is_unless_same(r, write) {
+            return None;
+        }
         if data && self.reads_in_place(read, w) {
             return None;
         }

@@ -67,23 +67,24 @@ fn f6 constructor constructor in f0 of 0 (fs:0, n:1)
   param fs:0: FileSystem
  b0:
   t2 = 3
-  n:4 = phi n:1, t2
-  t5 = call super(fs:0)
+  n:1 = phi n:1, t2
+  n:3 = n:1
+  t4 = call super(fs:0)
+  t5 = this
+  t5.fs = fs:0
   t6 = this
-  t6.fs = fs:0
-  t7 = this
-  t7.n = n:4
-  t8 = global Map
-  t9 = new t8()
-  t10 = this
-  t10.items = t9
-  t11 = global Map
-  t12 = new t11()
+  t6.n = n:3
+  t7 = global Map
+  t8 = new t7()
+  t9 = this
+  t9.items = t8
+  t10 = global Map
+  t11 = new t10()
+  t12 = this
+  t12.cache = t11
   t13 = this
-  t13.cache = t12
-  t14 = this
-  t15 = "x"
-  t14.path = t15
+  t14 = "x"
+  t13.path = t14
   return
 "#,
     );

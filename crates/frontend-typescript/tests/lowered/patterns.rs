@@ -88,31 +88,32 @@ fn f0 <module> module ()
   return
 fn f1 f in f0 (a:0, b:1, t2, t3, rest:4 ...)
   const a:5 captured
-  const c:12 captured
+  const c:10 captured
  b0:
   store a:5@1 = a:0
   t6 = 1
-  b:8 = phi b:1, t6
-  t9 = {}
-  t10 = phi t2, t9
-  t11 = t10.c
-  store c:12@1 = t11
-  t13 = t10.d
-  if t13 b2 else b1
+  b:1 = phi b:1, t6
+  b:7 = b:1
+  t8 = {}
+  t2 = phi t2, t8
+  t9 = t2.c
+  store c:10@1 = t9
+  t11 = t2.d
+  if t11 b2 else b1
  b1:
-  t14 = global h
-  t15 = call t14()
+  t12 = global h
+  t13 = call t12()
   goto b2
  b2:
-  d:17 = phi t13, t15
-  t18 = 0
-  e:20 = t3[t18]
-  t21 = func f2
-  return t21
+  d:15 = phi t11, t13
+  t16 = 0
+  e:18 = t3[t16]
+  t19 = func f2
+  return t19
 fn f2 <anonymous> arrow in f1 ()
  b0:
   t0 = load a:5@1
-  t1 = load c:12@1
+  t1 = load c:10@1
   t2 = t0 + t1
   return t2
 "#,

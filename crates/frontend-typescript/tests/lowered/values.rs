@@ -17,7 +17,7 @@ fn f0 <module> module ()
   t5 = true
   t6 = null
   t7 = null
-  t8 = literal
+  t8 = "/x/"
   t9 = "t"
   t10 = "s"
   t11 = call t0(t1, t2, t3, t4, t5, t6, t7, t8, t9, t10)

@@ -231,3 +231,71 @@ server.registerTool("go", {}, async ({ page }: any) => {
 "#;
     safe(&[], source);
 }
+
+#[test]
+fn safe_write_unless_it_changes_nothing() {
+    let put = r#"async function put(file: string, text: string) {
+  try {
+    if ((await readFile(file, "utf8")) === text) return false;
+  } catch (error: any) {
+    if (error.code !== "ENOENT") throw error;
+  }
+  await writeFile(file, text);
+  return true;
+}"#;
+    safe(&[], &adds(put, r#"  await put("rules.md", entry.text);"#));
+}
+
+/// … but not where something else is written than was compared.
+#[test]
+fn dangerous_write_unless_it_is_as_expected() {
+    let put = r#"async function put(file: string, text: string, next: string) {
+  if ((await readFile(file, "utf8")) !== text) throw new Error("changed");
+  await writeFile(file, next);
+}"#;
+    dangerous(
+        "regular",
+        &["file-check-then-act", "file-read-modify-write"],
+        &[],
+        &adds(put, r#"  await put("rules.md", entry.text, entry.next);"#),
+    );
+}
+
+#[test]
+fn dangerous_limits_in_memory() {
+    for (state, tool) in [
+        (
+            "const sessions = new Map<string, any>();",
+            r#"  if (sessions.size >= 5) throw new Error("too many");
+  const session = await fetch("https://example.com/sessions");
+  sessions.set(entry.id, session);"#,
+        ),
+        (
+            "let spent = 0;",
+            r#"  if (spent + entry.cost > 10) throw new Error("budget");
+  await fetch("https://example.com/paid");
+  spent += entry.cost;"#,
+        ),
+    ] {
+        dangerous(
+            "regular",
+            &["non-atomic-rate-limit"],
+            &["no-concurrency-limit"],
+            &adds(state, tool),
+        );
+    }
+}
+
+/// A cache that is full refuses nobody; a limit that is tested again at once holds.
+#[test]
+fn safe_limits_in_memory() {
+    let cache = "const pages = new Map<string, any>();";
+    let tool = r#"  const page = await fetch("https://example.com/" + entry.id);
+  if (pages.size < 100) pages.set(entry.id, page);"#;
+    safe(&["no-concurrency-limit"], &adds(cache, tool));
+    let again = r#"  if (spent + entry.cost > 10) throw new Error("budget");
+  await fetch("https://example.com/paid");
+  if (spent + entry.cost > 10) throw new Error("budget");
+  spent += entry.cost;"#;
+    safe(&["no-concurrency-limit"], &adds("let spent = 0;", again));
+}
