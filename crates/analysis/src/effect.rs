@@ -51,12 +51,13 @@ impl Dep {
 const ASKED: u64 = 1 << 2;
 
 impl Dep {
-    /// In one word, ordered by source: parameters, variables, events.
+    /// In one word, ordered by source: events, parameters, variables. Where a list is cut,
+    /// what was read is the last to go.
     pub fn pack(self) -> u64 {
         let (kind, index) = match self.source {
-            Source::Param(i) => (0, i),
-            Source::Cell(i) => (1, i),
-            Source::Event(i) => (2, i),
+            Source::Event(i) => (0, i),
+            Source::Param(i) => (1, i),
+            Source::Cell(i) => (2, i),
         };
         let attr = self.attr.map_or(0, |n| n.0.wrapping_add(1));
         (kind << 62)
@@ -71,9 +72,9 @@ impl Dep {
         let index = (word >> 34) as u32 & 0x0fff_ffff;
         Self {
             source: match word >> 62 {
-                0 => Source::Param(index),
-                1 => Source::Cell(index),
-                _ => Source::Event(index),
+                0 => Source::Event(index),
+                1 => Source::Param(index),
+                _ => Source::Cell(index),
             },
             attr: ((word >> 3) as u32 & 0x7fff_ffff).checked_sub(1).map(Name),
             asked: word & ASKED != 0,
@@ -143,10 +144,9 @@ impl Deps {
 
     pub fn insert(&mut self, dep: Dep) {
         let word = dep.pack();
-        if let Err(at) = self.0.binary_search(&word)
-            && self.0.len() < MAX_DEPS
-        {
+        if let Err(at) = self.0.binary_search(&word) {
             self.0.insert(at, word);
+            self.0.truncate(MAX_DEPS);
         }
     }
 
@@ -656,6 +656,21 @@ mod tests {
         let mut words = questions.words().to_vec();
         words.extend(Deps::event(7).words());
         assert!(Deps::from_words(&mut words).has_event(7));
+    }
+
+    #[test]
+    fn a_full_set_gives_up_parameters_before_what_was_read() {
+        let params: Deps = (0..MAX_DEPS as u32)
+            .map(|i| Dep::on(Source::Param(i)))
+            .collect();
+        let mut inserted = params.clone();
+        inserted.insert(Dep::on(Source::Event(7)));
+        let mut extended = params.clone();
+        extended.extend(&Deps::event(7));
+        for deps in [inserted, extended] {
+            assert!(deps.has_event(7));
+            assert_eq!(deps.words().len(), MAX_DEPS);
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::Term;
+use toctou_core::ir::{BinOp, Op, Term};
 use toctou_models::Mode;
 
 use crate::effect::{Act, Event, Source};
@@ -114,15 +114,33 @@ impl Interp<'_, '_, '_> {
             || matches!(self.cx.syms.kind(write.loc.key), SymKind::Index(base, _) if *base == read.loc.key);
         match write.act {
             Act::Append => write.loc.key == read.loc.key,
-            Act::Write => entry || write.loc == read.loc && self.reads_in_place(read, w),
+            Act::Write => {
+                entry
+                    || write.loc == read.loc
+                        && self.is_raised(write)
+                        && self.reads_in_place(read, w)
+            }
             _ => false,
         }
+    }
+
+    /// Is something added to what was there? (`active--` at the end gives a place back.)
+    fn is_raised(&self, write: &Event) -> bool {
+        let insts = &self.function.blocks[write.at.block as usize].insts;
+        let value = match insts[write.at.inst as usize].op {
+            Op::StoreVar { value, .. } | Op::SetField { value, .. } => value,
+            _ => return false,
+        };
+        let mut all = self.function.blocks.iter().flat_map(|b| &b.insts);
+        all.any(|inst| matches!(inst.op, Op::Binary { dst, op: BinOp::Add, .. } if dst == value))
     }
 
     /// A collection in memory, gone through with pauses, and written out whole.
     pub(crate) fn is_snapshot(&self, read: &Event, write: &Event, data: bool) -> bool {
         data && read.act == Act::Read
             && read.loc.kind == ResourceKind::Memory
+            // What is far below is what somebody's validator or cache goes through.
+            && read.trail.depth() <= 2
             && write.loc.kind == ResourceKind::File
             && write.act == Act::Write
             && read.collection

@@ -455,7 +455,9 @@ impl Interp<'_, '_, '_> {
             let [left, right] = *call.args else {
                 return false;
             };
-            let counted = |s: Sym| self.deps_of(s).has_event(r as u32);
+            let seen = self.events[r].at.block;
+            let before = seen == control.block || self.cfg.dominates(seen, control.block);
+            let counted = |s: Sym| before && self.deps_of(s).has_event(r as u32);
             let limit = |s: Sym| {
                 !self.is_empty_value(s)
                     && !counted(s)

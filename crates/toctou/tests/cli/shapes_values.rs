@@ -298,4 +298,29 @@ fn safe_limits_in_memory() {
   if (spent + entry.cost > 10) throw new Error("budget");
   spent += entry.cost;"#;
     safe(&["no-concurrency-limit"], &adds("let spent = 0;", again));
+    let places = r#"  if (active >= 5) throw new Error("busy");
+  try {
+    active++;
+    console.log(`${active} at work`);
+    await fetch("https://example.com/paid");
+  } finally {
+    active--;
+  }"#;
+    safe(&["no-concurrency-limit"], &adds("let active = 0;", places));
+    let object = r#"class Places {
+  private active = 0;
+  async use(work: () => Promise<any>) {
+    if (this.active >= 5) throw new Error("busy");
+    this.active++;
+    try {
+      console.log(`${this.active} at work`);
+      return await work();
+    } finally {
+      this.active--;
+    }
+  }
+}
+const places = new Places();"#;
+    let tool = r#"  await places.use(() => fetch("https://example.com/paid"));"#;
+    safe(&["no-concurrency-limit"], &adds(object, tool));
 }
