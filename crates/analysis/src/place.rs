@@ -3,7 +3,7 @@
 
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::{BinOp, Op, Term};
+use toctou_core::ir::{BinOp, Op};
 use toctou_models::Mode;
 
 use crate::effect::{Act, Event, Source};
@@ -84,21 +84,15 @@ impl Interp<'_, '_, '_> {
         let Some(value) = write.value else {
             return false;
         };
-        self.cfg.controls_of(write.at.block).iter().any(|control| {
-            let Term::Branch { cond, .. } = self.function.blocks[control.block as usize].term
-            else {
-                return false;
-            };
-            let (mut sym, mut same) = (self.val(cond), control.way == 0);
-            while let SymKind::Not(inner) = self.cx.syms.kind(sym) {
-                (sym, same) = (*inner, !same);
-            }
-            let SymKind::Eq(a, b) = *self.cx.syms.kind(sym) else {
-                return false;
-            };
-            let old = |s: Sym| self.deps_of(s).has_event(r as u32);
-            !same && (a == value && old(b) || b == value && old(a))
-        })
+        self.decisions(write.at.block)
+            .iter()
+            .any(|&(_, sym, same)| {
+                let SymKind::Eq(a, b) = *self.cx.syms.kind(sym) else {
+                    return false;
+                };
+                let old = |s: Sym| self.deps_of(s).has_event(r as u32);
+                !same && (a == value && old(b) || b == value && old(a))
+            })
     }
 
     /// How much there is in memory was compared with a limit, and then there is more of it:

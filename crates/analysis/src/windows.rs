@@ -423,50 +423,37 @@ impl Interp<'_, '_, '_> {
 
     /// Does the write happen only where there is a value already, whatever it is?
     fn renews(&self, r: usize, write: &Event) -> bool {
-        let controls = self.cfg.controls_of(write.at.block);
-        let mut asked = controls.iter().filter_map(|control| {
-            let Term::Branch { cond, .. } = self.function.blocks[control.block as usize].term
-            else {
-                return None;
-            };
-            let sym = self.val(cond);
-            let about = control.way < 2 && self.deps_of(sym).has_event(r as u32);
-            about.then(|| {
-                let (mut sym, mut yes) = (sym, control.way == 0);
-                while let SymKind::Not(inner) = self.cx.syms.kind(sym) {
-                    (sym, yes) = (*inner, !yes);
-                }
-                yes && self.is_value_of(sym, write.loc.key)
-            })
-        });
+        let mut asked = self
+            .decisions(write.at.block)
+            .into_iter()
+            .filter(|(_, sym, _)| self.deps_of(*sym).has_event(r as u32))
+            .map(|(_, sym, yes)| yes && self.is_value_of(sym, write.loc.key));
         asked.next() == Some(true) && asked.all(|there| there)
     }
 
-    /// … with something that is more than nothing?
+    /// Is what was read compared with a limit, and whoever is above it refused?
     pub(crate) fn is_limited(&self, r: usize, write: &Event) -> bool {
-        self.cfg.controls_of(write.at.block).iter().any(|control| {
-            let Term::Branch { cond, .. } = self.function.blocks[control.block as usize].term
-            else {
-                return false;
-            };
-            let SymKind::Call(call) = self.cx.syms.kind(self.val(cond)) else {
-                return false;
-            };
-            let [left, right] = *call.args else {
-                return false;
-            };
-            let seen = self.events[r].at.block;
-            let before = seen == control.block || self.cfg.dominates(seen, control.block);
-            let counted = |s: Sym| before && self.deps_of(s).has_event(r as u32);
-            let limit = |s: Sym| {
-                !self.is_empty_value(s)
-                    && !counted(s)
-                    && !matches!(self.cx.syms.kind(s), SymKind::Str(_) | SymKind::Bool(_))
-            };
-            call.callee == crate::sym::CalleeSym::Method(self.cx.words.op)
-                && self.is_refused_otherwise(*control, write.at.block)
-                && (counted(left) && limit(right) || counted(right) && limit(left))
-        })
+        self.decisions(write.at.block)
+            .iter()
+            .any(|&(control, sym, _)| {
+                let SymKind::Call(call) = self.cx.syms.kind(sym) else {
+                    return false;
+                };
+                let [left, right] = *call.args else {
+                    return false;
+                };
+                let seen = self.events[r].at.block;
+                let before = seen == control.block || self.cfg.dominates(seen, control.block);
+                let counted = |s: Sym| before && self.deps_of(s).has_event(r as u32);
+                let limit = |s: Sym| {
+                    !self.is_empty_value(s)
+                        && !counted(s)
+                        && !matches!(self.cx.syms.kind(s), SymKind::Str(_) | SymKind::Bool(_))
+                };
+                call.callee == crate::sym::CalleeSym::Method(self.cx.words.op)
+                    && self.is_refused_otherwise(control, write.at.block)
+                    && (counted(left) && limit(right) || counted(right) && limit(left))
+            })
     }
 
     /// Does the other way out of a condition end there, rather than go on with the rest? A

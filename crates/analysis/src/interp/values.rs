@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::Interp;
+use crate::cfg::Control;
 use crate::effect::{Act, Dep, Deps, Event, Source, word_of_answer, word_of_field};
 use crate::sym::{self, CallSym, CalleeSym, Sym, SymKind};
 use toctou_core::Name;
@@ -452,6 +453,25 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
         }
         found.map(|(_, name)| name)
+    }
+
+    /// The conditions that decide about a block, without their `not`, and whether each holds there.
+    pub(crate) fn decisions(&self, block: u32) -> Vec<(Control, Sym, bool)> {
+        let controls = self.cfg.controls_of(block);
+        let asked = controls.iter().filter(|control| control.way < 2);
+        asked
+            .filter_map(|&control| {
+                let term = &self.function.blocks[control.block as usize].term;
+                let Term::Branch { cond, .. } = *term else {
+                    return None;
+                };
+                let (mut sym, mut holds) = (self.val(cond), control.way == 0);
+                while let SymKind::Not(inner) = self.cx.syms.kind(sym) {
+                    (sym, holds) = (*inner, !holds);
+                }
+                Some((control, sym, holds))
+            })
+            .collect()
     }
 
     /// A condition without its `not`, and the way out where it holds.
