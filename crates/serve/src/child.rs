@@ -145,6 +145,7 @@ impl Scanner {
                 command.env(name, value);
             }
         }
+        command.env(crate::WORKER, std::process::id().to_string());
         command
             .arg("scan")
             .args(["--no-config", "--quiet", "--exit-zero", "--progress-lines"])

@@ -30,6 +30,9 @@ pub use child::{Reach, ScanLimits, Scanner};
 pub use store::StoreError;
 pub use worker::LEASE;
 
+/// Where a scan finds the number of the process that waits for it.
+pub const WORKER: &str = "TOCTOU_WORKER";
+
 use callers::Callers;
 use http::{Service, SiteOptions};
 use store::Store;

@@ -148,7 +148,8 @@ async fn told(stopped: &mut watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
-/// Folders for scans. One that a killed process left is removed by the next.
+/// Folders for scans. One that a killed process left is removed by the next: when it starts, and
+/// when it ends, since what the killed one had begun may have written on for a while.
 pub struct Scratch {
     root: PathBuf,
     lock: std::fs::File,
@@ -160,11 +161,7 @@ const LOCK: &str = "lock";
 impl Scratch {
     pub fn new() -> std::io::Result<Self> {
         let above = std::env::temp_dir();
-        for entry in std::fs::read_dir(&above)?.flatten() {
-            if entry.file_name().to_string_lossy().starts_with(PREFIX) {
-                remove_if_left(&entry.path());
-            }
-        }
+        remove_all_left(&above)?;
         let root = tempfile::Builder::new()
             .prefix(PREFIX)
             .tempdir_in(&above)?
@@ -179,6 +176,15 @@ impl Scratch {
     }
 }
 
+fn remove_all_left(above: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(above)?.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            remove_if_left(&entry.path());
+        }
+    }
+    Ok(())
+}
+
 /// Its process holds the lock for as long as it lives. A folder without one is
 /// being made this moment, or empty.
 fn remove_if_left(folder: &Path) {
@@ -188,18 +194,41 @@ fn remove_if_left(folder: &Path) {
     if lock.try_lock().is_err() {
         return;
     }
-    // What the killed process had started may take a moment to end, and writes until then.
-    for _ in 0..20 {
-        if std::fs::remove_dir_all(folder).is_ok() {
+    remove(folder);
+}
+
+/// What a process has started may take a moment to end, and writes until then. The lock goes
+/// last: a folder without it would be nobody's.
+fn remove(folder: &Path) {
+    for _ in 0..40 {
+        if empty(folder).is_ok() && std::fs::remove_dir_all(folder).is_ok() {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
 }
 
+fn empty(folder: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name() == LOCK {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            std::fs::remove_dir_all(entry.path())?;
+        } else {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.root);
+        remove(&self.root);
         let _ = self.lock.unlock();
+        if let Some(above) = self.root.parent() {
+            let _ = remove_all_left(above);
+        }
     }
 }

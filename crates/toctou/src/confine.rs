@@ -47,5 +47,13 @@ pub(crate) fn apply(args: &SourceArgs, threads: Option<u16>) -> Result<(), Error
     // Nobody would read the report of a scan whose worker is gone.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-    Ok(())
+    // … and of one that was gone before the kernel had been told.
+    let parent = rustix::process::getppid().map(|pid| pid.as_raw_pid().to_string());
+    match std::env::var(toctou_serve::WORKER) {
+        Ok(worker) if parent.as_deref() != Some(&*worker) => Err(Error::Internal {
+            doing: "starting",
+            message: "the worker that started this scan is gone".to_owned(),
+        }),
+        _ => Ok(()),
+    }
 }
