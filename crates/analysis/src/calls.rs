@@ -598,7 +598,6 @@ impl<'a> Interp<'_, 'a, '_> {
             None if callee.is_async => self.cx.syms.unknown(site),
             None => self.cx.syms.null(),
         };
-        result = self.normalised_once(f, result);
         for alternative in &summary.alternatives {
             let known = self.rewrite(*alternative, &mut inst);
             if known != result {

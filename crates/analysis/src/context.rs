@@ -312,6 +312,7 @@ impl<'a, 'm> Context<'a, 'm> {
         };
         cx.syms.rest = Some(cx.names.intern("..."));
         cx.syms.either = Some(cx.words.either);
+        cx.syms.normalisers = crate::normal::normalisers(program, &cx.names);
         cx.collect();
         cx.collect_holders();
         cx

@@ -432,29 +432,6 @@ impl<'a> Interp<'_, 'a, '_> {
         self.rewrite(ret, inst)
     }
 
-    /// Normalising what is normalised already changes nothing: `clean(clean(p))` is `clean(p)`.
-    pub(crate) fn normalised_once(&self, f: FuncId, result: Sym) -> Sym {
-        let name = self
-            .cx
-            .names
-            .text(self.cx.program.function(f).name)
-            .to_ascii_lowercase();
-        let normalises = ["normal", "resolv", "sanit", "expand", "canon", "valid"]
-            .iter()
-            .any(|w| name.contains(w));
-        if let SymKind::Call(call) = self.cx.syms.kind(result)
-            && normalises
-            && let Some(&first) = call.args.first()
-            && let SymKind::Call(inner) = self.cx.syms.kind(first)
-            && inner.callee == call.callee
-            && inner.recv == call.recv
-            && call.callee == CalleeSym::Func(f)
-        {
-            return first;
-        }
-        result
-    }
-
     pub(crate) fn is_lexically_inside(&self, f: FuncId) -> bool {
         let mut at = self.cx.program.function(f).parent;
         let mut budget = 64;

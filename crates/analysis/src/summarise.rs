@@ -202,7 +202,12 @@ impl Interp<'_, '_, '_> {
         summary.answers = self.is_answer(&summary.ret_deps);
         summary.ret = match values.as_slice() {
             [] => None,
-            [one] if !matches!(self.cx.syms.kind(*one), SymKind::Unknown(_)) => Some(*one),
+            [one]
+                if !matches!(self.cx.syms.kind(*one), SymKind::Unknown(_))
+                    && !self.is_cleaned(*one) =>
+            {
+                Some(*one)
+            }
             many if self.is_tuples(many) => Some(self.returned_tuple(many)),
             many => {
                 let fresh = many.iter().all(|v| self.cx.syms.is_fresh(*v));
@@ -247,6 +252,15 @@ impl Interp<'_, '_, '_> {
                 }
             }
         }
+    }
+
+    /// Is it a parameter that was changed step by step, each where it applied? Then the steps
+    /// say less than who took them.
+    fn is_cleaned(&self, value: Sym) -> bool {
+        let of_param = |sym| matches!(self.cx.syms.kind(sym), SymKind::Param(_));
+        self.cx.syms.normalisers.contains(&self.id)
+            && !self.several.is_empty()
+            && self.cx.syms.any(value, of_param)
     }
 
     /// What stands in an object or a list that is written out, and in those inside of it. A

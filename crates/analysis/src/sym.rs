@@ -7,7 +7,7 @@
 //! write of `this.dir + "/" + name`.
 
 use indexmap::IndexSet;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use toctou_core::Name;
 use toctou_core::ir::{Cell, ClassId, FuncId, ModuleId};
 
@@ -97,6 +97,8 @@ pub struct Syms {
     pub rest: Option<Name>,
     /// The callee of `a ?? b`.
     pub either: Option<Name>,
+    /// Functions that change nothing about what they have made: `clean(clean(p))` is `clean(p)`.
+    pub normalisers: FxHashSet<FuncId>,
 }
 
 #[derive(Clone, Copy)]
@@ -140,6 +142,9 @@ impl Syms {
         if let Some(known) = self.kinds.get_index_of(&kind) {
             return Sym(known as u32);
         }
+        if let Some(made) = self.made_already(&kind) {
+            return made;
+        }
         let mut info = Info {
             depth: 0,
             size: 1,
@@ -173,6 +178,24 @@ impl Syms {
         }
         self.info.push(info);
         Sym(self.kinds.insert_full(kind).0 as u32)
+    }
+
+    /// Is what this would normalise the normaliser's own result?
+    fn made_already(&self, kind: &SymKind) -> Option<Sym> {
+        let SymKind::Call(call) = kind else {
+            return None;
+        };
+        let CalleeSym::Func(f) = call.callee else {
+            return None;
+        };
+        let first = *call
+            .args
+            .first()
+            .filter(|_| self.normalisers.contains(&f))?;
+        let SymKind::Call(inner) = self.kind(first) else {
+            return None;
+        };
+        (inner.callee == call.callee && inner.recv == call.recv).then_some(first)
     }
 
     pub fn null(&mut self) -> Sym {

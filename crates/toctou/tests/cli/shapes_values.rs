@@ -324,3 +324,30 @@ const places = new Places();"#;
     let tool = r#"  await places.use(() => fetch("https://example.com/paid"));"#;
     safe(&["no-concurrency-limit"], &adds(object, tool));
 }
+
+const CLEANS: &str = r#"function normalizeName(name: string) {
+  let p = name.trim();
+  if (p.startsWith("~/")) p = p.replace("~", os.homedir());
+  if (p.startsWith("/")) p = p.slice(1);
+  return p;
+}
+const place = (name: string) => path.join("/srv/notes", normalizeName(name));
+async function read(name: string) {
+  const clean = normalizeName(name);
+  return readFile(place(clean), "utf8");
+}"#;
+
+#[test]
+fn dangerous_path_that_is_cleaned_by_the_caller_and_by_its_helper() {
+    let tool = r#"  const name = normalizeName(entry.name);
+  const text = await read(name);
+  await writeFile(place(name), text.replace(entry.from, entry.to));"#;
+    dangerous("regular", RMW, &[], &adds(CLEANS, tool));
+}
+
+#[test]
+fn safe_path_of_another_file_that_is_cleaned_alike() {
+    let tool = r#"  const text = await read(normalizeName(entry.template));
+  await writeFile(place(entry.name), text.replace(entry.from, entry.to));"#;
+    safe(&[], &adds(CLEANS, tool));
+}
