@@ -3,7 +3,7 @@
 
 use crate::calls::{Entry, MAX_DEPTH};
 use crate::effect::{Dep, Deps, Event, Frame, Loc, Lock, Row, Source, Window};
-use crate::interp::{InnerWindow, Interp, MAX_WINDOWS};
+use crate::interp::{InnerWindow, Interp};
 use crate::summary::{Summary, SymCall};
 use crate::sym::{self, CalleeSym, Sym, SymKind};
 use rustc_hash::FxHashMap;
@@ -147,11 +147,12 @@ impl<'a> Interp<'_, 'a, '_> {
     }
 
     pub(crate) fn enter_windows(&mut self, summary: &Summary, inst: &mut Instance<'_>) {
+        if summary.windows.is_empty() {
+            return;
+        }
+        let here = self.label(self.at.block);
         for w in &summary.windows {
-            if self.windows.len() >= MAX_WINDOWS {
-                return;
-            }
-            if crate::windows::crowded(w, self.windows.len()) {
+            if !self.room.has_for(here.or(inst.entry.label).or(w.label), w) {
                 continue;
             }
             let key = self.rewrite(w.loc.key, inst);
@@ -183,6 +184,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 next: w.path.clone(),
             }));
             window.label = inst.entry.label.or(window.label);
+            self.room.take(here.or(window.label));
             window.detached |= inst.entry.detached && summary.yields || inst.entry.spawned;
             self.windows.push(InnerWindow {
                 at: self.at,

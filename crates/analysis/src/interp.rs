@@ -24,6 +24,7 @@ use toctou_models::Mode;
 use crate::cfg::Cfg;
 use crate::context::Context;
 use crate::effect::{Act, Dep, Deps, Event, Frame, Loc, Lock, Pos, Source, Window};
+use crate::room::Room;
 use crate::summary::{Summary, SymCall};
 use crate::sym::{self, CallSym, CalleeSym, NewOf, Site, Sym, SymKind};
 
@@ -34,7 +35,6 @@ pub const MAX_STORED: usize = 800;
 /// From this many on, only what is near is taken.
 const MAX_DEEP: usize = 250;
 const DEEP: usize = 4;
-pub const MAX_WINDOWS: usize = 400;
 const MAX_SYM_CALLS: usize = 24;
 
 /// A lock taken at a place.
@@ -122,6 +122,7 @@ pub struct Interp<'c, 'a, 'm> {
     pub yields: FxHashMap<Pos, Span>,
     pub sym_calls: Vec<(Pos, SymCall)>,
     pub windows: Vec<InnerWindow>,
+    pub(crate) room: Room,
     pub gates: Vec<(Pos, Deps)>,
     /// Registers whose value is the receiver of a further call, or used at all.
     pub receivers: FxHashSet<Var>,
@@ -199,6 +200,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             yields: FxHashMap::default(),
             sym_calls: Vec::new(),
             windows: Vec::new(),
+            room: Room::default(),
             gates: Vec::new(),
             receivers: FxHashSet::default(),
             awaited: FxHashSet::default(),
@@ -359,6 +361,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         self.releases.clear();
         self.sym_calls.clear();
         self.windows.clear();
+        self.room = Room::default();
         self.gates.clear();
         self.yields.clear();
         self.chain_poison.clear();

@@ -30,6 +30,7 @@ mod points_to;
 mod reach;
 mod records;
 mod requests;
+mod room;
 mod roots;
 mod rows;
 mod summarise;

@@ -11,8 +11,9 @@ use toctou_models::Mode;
 
 use crate::effect::{Act, Deps, Event, Window};
 use crate::held::{Held, MAX_ACQUIRES};
-use crate::interp::{Interp, MAX_WINDOWS};
+use crate::interp::Interp;
 use crate::latch::Latch;
+use crate::room::{MAX_WINDOWS, Room};
 use crate::summary::Summary;
 use crate::sym::{self, Sym, SymKind};
 
@@ -34,7 +35,14 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     let mut windows = distinct(windows);
     // Open ones first: if there are too many, those that are atomic by accident go.
     windows.sort_by_key(|w| !(w.in_process || w.cross_process));
-    windows.truncate(MAX_WINDOWS);
+    let mut room = Room::default();
+    windows.retain(|w| {
+        let has = room.has_for(w.label, w);
+        if has {
+            room.take(w.label);
+        }
+        has
+    });
     interp.lock_defects(&held);
     interp.settle_accesses(&held);
     interp.summarise(&held, windows)
@@ -184,7 +192,9 @@ impl Interp<'_, '_, '_> {
                     if !self.is_open(&window)
                         || !threads
                             && self.is_latched(latches, write.at, write.loc, Some(r as usize))
-                        || crowded(&window, out.len())
+                        || out.len() >= MAX_WINDOWS / 2
+                            && !window.in_process
+                            && !window.cross_process
                     {
                         continue;
                     }
@@ -597,11 +607,6 @@ impl Interp<'_, '_, '_> {
             out.push(Rc::new(window));
         }
     }
-}
-
-/// What is atomic by accident leaves room for what is open.
-pub(crate) fn crowded(window: &Window, others: usize) -> bool {
-    others >= MAX_WINDOWS / 2 && !window.in_process && !window.cross_process
 }
 
 /// The same pair of accesses, by several ways through the callees, is one

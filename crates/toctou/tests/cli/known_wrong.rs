@@ -121,6 +121,24 @@ const run = promisify(execFile);"#,
     assert!(!found.iter().any(|rule| rule.starts_with("file-")));
 }
 
+/// Two calls run each other's code. What a command does with the name that it is given is not
+/// known, so that only temporary files that are renamed count.
+#[test]
+fn fn_temporary_file_that_is_handed_to_a_command() {
+    let found = rules(
+        r#"import { execFile } from "node:child_process";
+import { writeFile } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+const run = promisify(execFile);"#,
+        r#"  const script = path.join(os.tmpdir(), "script.py");
+  await writeFile(script, text);
+  await run("python3", [script]);"#,
+    );
+    assert!(!found.contains(&"shared-temp-path".to_owned()), "{found:?}");
+}
+
 /// A proxy answers for methods that are written nowhere.
 #[test]
 fn fn_methods_made_by_a_proxy() {

@@ -2,6 +2,7 @@
 //! parts of what a helper returns, through tables of handlers, through paths that are built anew,
 //! and through memory that a process has kept since its start.
 
+use crate::common::Project;
 use crate::common::shapes::{dangerous, safe};
 
 const RMW: &[&str] = &["file-read-modify-write"];
@@ -350,4 +351,44 @@ fn safe_path_of_another_file_that_is_cleaned_alike() {
     let tool = r#"  const text = await read(normalizeName(entry.template));
   await writeFile(place(entry.name), text.replace(entry.from, entry.to));"#;
     safe(&[], &adds(CLEANS, tool));
+}
+
+/// What all tools do is told of each of them, and takes no room from the last.
+#[test]
+fn dangerous_last_tool_of_a_long_switch() {
+    let noted: String = (0..20)
+        .map(|i| {
+            format!(
+                r#"  await writeFile("stats/{i}.json", (await readFile("stats/{i}.json", "utf8")) + name);
+"#
+            )
+        })
+        .collect();
+    let cases: String = (0..25)
+        .map(|i| format!("    case \"tool_{i}\": await note(\"{i}\"); break;\n"))
+        .collect();
+    let source = format!(
+        r#"import {{ Server }} from "@modelcontextprotocol/sdk/server/index.js";
+import {{ CallToolRequestSchema }} from "@modelcontextprotocol/sdk/types.js";
+import {{ readFile, writeFile }} from "node:fs/promises";
+const server = new Server({{ name: "many", version: "1.0.0" }}, {{ capabilities: {{ tools: {{}} }} }});
+async function note(name: string) {{
+{noted}}}
+async function last(file: string) {{
+  await writeFile(file, (await readFile(file, "utf8")).replace("a", "b"));
+}}
+server.setRequestHandler(CallToolRequestSchema, async (request) => {{
+  switch (request.params.name) {{
+{cases}    case "last": await last("list.json"); break;
+  }}
+  return {{ content: [] }};
+}});
+"#
+    );
+    let run = Project::new(&[("server.ts", &source)]).run("scan server.ts --output json");
+    let report = run.json();
+    let found = report["findings"].as_array().expect("findings");
+    let last = |f: &&serde_json::Value| f["location"]["function"] == "last";
+    let last = found.iter().find(last).expect("the last tool is found");
+    assert_eq!(last["entry_points"][0]["name"], "last");
 }
