@@ -15,6 +15,8 @@ use crate::sym::{self, CallSym, CalleeSym, NewOf, Sym, SymKind};
 
 /// More candidates than this and a call says nothing about any of them.
 const MAX_TARGETS: usize = 96;
+/// … if each of them has a name of its own.
+const MAX_TOOLS: usize = 1_024;
 /// A value that can be this many functions came out of a table of handlers.
 const MIN_TABLE: usize = 4;
 pub(crate) const MAX_DEPTH: u8 = 8;
@@ -117,11 +119,17 @@ impl<'a> Interp<'_, 'a, '_> {
         if kind == CallKind::New || method.is_none() && self.are_constructors(&funcs) {
             return self.construct(&view, &funcs, &exts, awaited);
         }
-        if funcs.len() > MAX_TARGETS {
+        let labels = self.labels(callee, &funcs);
+        // Tools are many; functions of one name that have nothing else in common are noise.
+        let most = if labels.len() * 2 > funcs.len() {
+            MAX_TOOLS
+        } else {
+            MAX_TARGETS
+        };
+        if funcs.len() > most {
             funcs.clear();
         }
         let mut results = Vec::new();
-        let labels = self.table_labels(callee, &funcs);
         if value.is_some() && funcs.len() >= MIN_TABLE && self.last_round {
             self.dispatched.push((self.at, funcs.clone()));
         }
@@ -378,12 +386,22 @@ impl<'a> Interp<'_, 'a, '_> {
         }
     }
 
-    /// The keys of a table of functions, when one of them is called by a computed key.
-    fn table_labels(&self, callee: &Callee, funcs: &[FuncId]) -> FxHashMap<FuncId, Name> {
-        let mut out = FxHashMap::default();
+    /// What tells the functions apart that a dispatcher's one call leads to.
+    fn labels(&mut self, callee: &Callee, funcs: &[FuncId]) -> FxHashMap<FuncId, Name> {
         if funcs.len() < 2 {
-            return out;
+            return FxHashMap::default();
         }
+        let keys = self.table_labels(callee);
+        if !keys.is_empty() {
+            return keys;
+        }
+        let named = funcs.iter().map(|f| (*f, self.cx.name_beside(*f)));
+        named.filter_map(|(f, name)| Some((f, name?))).collect()
+    }
+
+    /// The keys of a table of functions, when one of them is called by a computed key.
+    fn table_labels(&self, callee: &Callee) -> FxHashMap<FuncId, Name> {
+        let mut out = FxHashMap::default();
         let Callee::Value(v) = callee else { return out };
         // handlers[name](…): the register was loaded from a table just before.
         let block = &self.function.blocks[self.at.block as usize];

@@ -167,7 +167,7 @@ pub struct Context<'a, 'm> {
     pub looped_cells: FxHashSet<Cell>,
     /// Plain accesses to memory, by function.
     pub(crate) plain: Vec<crate::interp::access::Accesses>,
-    literal_names: Option<FxHashMap<FuncId, Name>>,
+    names_beside: Option<FxHashMap<FuncId, Name>>,
     pub words: Words,
     /// There are modules whose functions may run in threads.
     pub has_threads: bool,
@@ -307,7 +307,7 @@ impl<'a, 'm> Context<'a, 'm> {
             plain: std::iter::repeat_with(Default::default)
                 .take(program.functions.len())
                 .collect(),
-            literal_names: None,
+            names_beside: None,
             words,
         };
         cx.syms.rest = Some(cx.names.intern("..."));
@@ -820,13 +820,12 @@ impl<'a, 'm> Context<'a, 'm> {
         self.program.function(cell.owner).kind == FuncKind::ModuleInit
     }
 
-    /// The `name` of the object literal that a function is a field of.
-    pub fn literal_name(&mut self, f: FuncId) -> Option<String> {
-        if self.literal_names.is_none() {
-            self.literal_names = Some(self.points_to.literal_names(self.program, self.words.name));
-        }
-        let name = self.literal_names.as_ref()?.get(&f)?;
-        Some(self.names.text(*name).to_owned())
+    /// The `name` that stands beside a function: see [`crate::named`].
+    pub fn name_beside(&mut self, f: FuncId) -> Option<Name> {
+        let names = self.names_beside.get_or_insert_with(|| {
+            crate::named::names(self.program, &self.points_to, self.words.name)
+        });
+        names.get(&f).copied()
     }
 
     /// Is the thing that a place in memory hangs from possibly somebody else's too?

@@ -109,6 +109,11 @@ impl Interp<'_, '_, '_> {
         self.constant_text(sym)
     }
 
+    fn name_beside(&mut self, f: FuncId) -> Option<String> {
+        let name = self.cx.name_beside(f)?;
+        Some(self.cx.names.text(name).to_owned())
+    }
+
     /// The functions at a handler's place: itself, those wrapped in a call, those in a table.
     pub(crate) fn handlers(
         &mut self,
@@ -139,7 +144,7 @@ impl Interp<'_, '_, '_> {
         if place.fields.is_empty() {
             let funcs: Vec<FuncId> = self.cx.points_to.functions(self.id, var).collect();
             for f in funcs {
-                let name = self.cx.literal_name(f);
+                let name = self.name_beside(f);
                 out.push((f, name));
             }
             return out;
@@ -150,7 +155,7 @@ impl Interp<'_, '_, '_> {
             .map(|f| self.cx.names.intern(f))
             .collect();
         for (_, f) in self.cx.points_to.field_functions(self.id, var, &path) {
-            let name = self.cx.literal_name(f);
+            let name = self.name_beside(f);
             out.push((f, name));
         }
         out

@@ -23,6 +23,7 @@ mod later;
 mod library;
 mod linkage;
 mod lock_models;
+mod named;
 mod normal;
 mod order;
 mod place;

@@ -392,3 +392,45 @@ server.setRequestHandler(CallToolRequestSchema, async (request) => {{
     let last = found.iter().find(last).expect("the last tool is found");
     assert_eq!(last["entry_points"][0]["name"], "last");
 }
+
+/// One call leads to all tools of a registry: each is told by its own name.
+#[test]
+fn tools_of_a_registry_have_their_names() {
+    let in_a_map = r#"const tools = new Map<string, { name: string; run: (args: any) => Promise<void> }>();
+tools.set("look", { name: "look", run: async () => { await readFile("list.json", "utf8"); } });
+tools.set("change", { name: "change", run: async (args) => { await change(args.text); } });
+const find = (name: string) => tools.get(name)!;"#;
+    let classes = r#"interface Tool { name: string; run(args: any): Promise<void>; }
+class Look implements Tool {
+  name = "look";
+  async run() { await readFile("list.json", "utf8"); }
+}
+class Change implements Tool {
+  get name() { return "change"; }
+  async run(args: any) { await change(args.text); }
+}
+const tools: Tool[] = [new Look(), new Change()];
+const find = (name: string) => tools.find((tool) => tool.name === name)!;"#;
+    for registry in [in_a_map, classes] {
+        let source = format!(
+            r#"import {{ Server }} from "@modelcontextprotocol/sdk/server/index.js";
+import {{ CallToolRequestSchema }} from "@modelcontextprotocol/sdk/types.js";
+import {{ readFile, writeFile }} from "node:fs/promises";
+const server = new Server({{ name: "list", version: "1.0.0" }}, {{ capabilities: {{ tools: {{}} }} }});
+async function change(text: string) {{
+  await writeFile("list.json", (await readFile("list.json", "utf8")) + text);
+}}
+{registry}
+server.setRequestHandler(CallToolRequestSchema, async (request) => {{
+  await find(request.params.name).run(request.params.arguments);
+  return {{ content: [] }};
+}});
+"#
+        );
+        let run = Project::new(&[("server.ts", &source)]).run("scan server.ts --output json");
+        let report = run.json();
+        let entries = report["findings"][0]["entry_points"].as_array();
+        let names: Vec<_> = entries.into_iter().flatten().map(|e| &e["name"]).collect();
+        assert_eq!(names, ["change"], "{registry}\n{}", run.seen());
+    }
+}
