@@ -359,6 +359,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/typescript/resources.toml"),
     ),
     (
+        "typescript/scopes.toml",
+        include_str!("../../libraries/typescript/scopes.toml"),
+    ),
+    (
         "typescript/sequelize.toml",
         include_str!("../../libraries/typescript/sequelize.toml"),
     ),

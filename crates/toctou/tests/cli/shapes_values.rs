@@ -434,3 +434,34 @@ server.setRequestHandler(CallToolRequestSchema, async (request) => {{
         assert_eq!(names, ["change"], "{registry}\n{}", run.seen());
     }
 }
+
+#[test]
+fn dangerous_work_inside_of_a_scope() {
+    for (import, call) in [
+        (
+            r#"import { AsyncLocalStorage } from "node:async_hooks";
+const requests = new AsyncLocalStorage<{ id: string }>();"#,
+            "requests.run({ id: entry.id }, work)",
+        ),
+        (
+            r#"import { trace } from "@opentelemetry/api";
+const tracer = trace.getTracer("list");"#,
+            r#"tracer.startActiveSpan("add", () => work())"#,
+        ),
+        (r#"import pRetry from "p-retry";"#, "pRetry(work)"),
+        (
+            r#"import * as Sentry from "@sentry/node";"#,
+            r#"Sentry.startSpan({ name: "add" }, async () => work())"#,
+        ),
+    ] {
+        let tool = format!(
+            r#"  const work = async () => {{
+    const list = JSON.parse(await readFile("list.json", "utf8"));
+    list.push(entry);
+    await writeFile("list.json", JSON.stringify(list));
+  }};
+  await {call};"#
+        );
+        dangerous("regular", RMW, &[], &adds(import, &tool));
+    }
+}
