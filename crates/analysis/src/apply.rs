@@ -91,10 +91,14 @@ impl Interp<'_, '_, '_> {
     }
 
     fn call_back_if_function(&mut self, arg: Sym, var: Option<Var>, entry: Entry) -> Option<Sym> {
-        let is_function = matches!(
-            self.cx.syms.kind(arg),
-            SymKind::Func(_) | SymKind::Bound(..)
-        );
+        let is_function = match self.cx.syms.kind(arg) {
+            SymKind::Func(_) | SymKind::Bound(..) => true,
+            // What it was given is for the caller to say, if it is one.
+            SymKind::Param(_) => {
+                var.is_some_and(|v| self.cx.points_to.functions(self.id, v).next().is_some())
+            }
+            _ => false,
+        };
         if is_function {
             return self.call_back(arg, var, entry);
         }

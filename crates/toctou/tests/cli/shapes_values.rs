@@ -465,3 +465,18 @@ const tracer = trace.getTracer("list");"#,
         dangerous("regular", RMW, &[], &adds(import, &tool));
     }
 }
+
+#[test]
+fn dangerous_work_that_a_helper_hands_to_a_library() {
+    let helper = r#"import { Scope } from "some-library";
+const scope = new Scope();
+function scoped(work: () => Promise<void>) {
+  return scope.run({ id: 1 }, work);
+}"#;
+    let tool = r#"  await scoped(async () => {
+    const list = JSON.parse(await readFile("list.json", "utf8"));
+    list.push(entry);
+    await writeFile("list.json", JSON.stringify(list));
+  });"#;
+    dangerous("regular", RMW, &[], &adds(helper, tool));
+}
