@@ -31,6 +31,7 @@ mod records;
 mod requests;
 mod roots;
 mod rows;
+mod settled;
 mod summarise;
 mod summary;
 mod sym;
