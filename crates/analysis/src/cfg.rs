@@ -93,14 +93,14 @@ impl Cfg {
     }
 
     pub fn new(function: &Function) -> Self {
-        Self::deciding(function, |_| false)
+        Self::deciding(function, |_, _| None)
     }
 
-    /// `is_sure`: the block's condition always holds.
-    pub fn deciding(function: &Function, is_sure: impl Fn(&Block) -> bool) -> Self {
+    /// `way`: which way the block's condition always goes.
+    pub fn deciding(function: &Function, way: impl Fn(u32, &Block) -> Option<bool>) -> Self {
         let n = function.blocks.len();
         let mut succs: Vec<Vec<Edge>> = Vec::with_capacity(n);
-        for block in &function.blocks {
+        for (b, block) in function.blocks.iter().enumerate() {
             let mut edges = Vec::new();
             match &block.term {
                 Term::Goto(b) => edges.push(Edge {
@@ -110,12 +110,14 @@ impl Cfg {
                 Term::Branch {
                     then, otherwise, ..
                 } => {
+                    let way = way(b as u32, block);
+                    let to = |side: bool| if side { *then } else { *otherwise };
                     edges.push(Edge {
-                        to: *then,
+                        to: to(way != Some(false)),
                         kind: EdgeKind::Then,
                     });
                     edges.push(Edge {
-                        to: if is_sure(block) { *then } else { *otherwise },
+                        to: to(way == Some(true)),
                         kind: EdgeKind::Otherwise,
                     });
                 }

@@ -14,6 +14,7 @@ use crate::entity::{Entities, Entity, EntityId, GLOBAL};
 use crate::library::Library;
 use crate::linkage::{Binding, Linkage, TypeTarget};
 use crate::points_to::PointsTo;
+use crate::settled::Settled;
 use crate::summary::Summary;
 use crate::sym::{Sym, SymKind, Syms};
 
@@ -109,6 +110,7 @@ pub struct Context<'a, 'm> {
     pub linkage: Linkage,
     pub library: Library<'m>,
     pub points_to: PointsTo,
+    pub settled: Settled,
     pub syms: Syms,
     pub summaries: Vec<Option<Rc<Summary>>>,
     /// Fields that somebody sets after construction.
@@ -213,13 +215,15 @@ impl<'a, 'm> Context<'a, 'm> {
             linkage.generics.insert(class.into(), argument);
         }
         let mut library = Library::new(models);
-        let points_to = PointsTo::solve(&mut crate::points_to::Env {
+        let mut env = crate::points_to::Env {
             program,
             names: &mut names,
             entities: &mut entities,
             linkage: &linkage,
             library: &mut library,
-        });
+        };
+        let points_to = PointsTo::solve(&mut env);
+        let settled = Settled::solve(&mut env, &points_to);
         let global = names.intern(GLOBAL);
         let promise_name = names.intern("Promise");
         let words = Words {
@@ -271,6 +275,7 @@ impl<'a, 'm> Context<'a, 'm> {
             linkage,
             library,
             points_to,
+            settled,
             syms: Syms::default(),
             summaries: vec![None; program.functions.len()],
             mutable_fields: FxHashSet::default(),

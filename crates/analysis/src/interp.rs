@@ -171,9 +171,11 @@ pub struct Interp<'c, 'a, 'm> {
 impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
     pub fn run(cx: &'c mut Context<'a, 'm>, id: FuncId) -> Summary {
         let function = cx.program.function(id);
-        let cfg = Cfg::deciding(function, |block| {
-            cx.points_to
-                .tests_for_a_method(cx.program, &cx.linkage, id, block)
+        let cfg = Cfg::deciding(function, |b, block| {
+            let has = cx
+                .points_to
+                .tests_for_a_method(cx.program, &cx.linkage, id, block);
+            has.then_some(true).or_else(|| cx.settled.way(id, b))
         });
         let module = cx.program.function_module[id.0 as usize];
         let dispatch = cx.program.modules[module.0 as usize].dispatch;

@@ -34,6 +34,7 @@ mod requests;
 mod room;
 mod roots;
 mod rows;
+mod settled;
 mod summarise;
 mod summary;
 mod sym;

@@ -26,6 +26,12 @@ use crate::linkage::{Binding, Linkage, TypeTarget};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Node(u32);
 
+impl Node {
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ObjId(u32);
 

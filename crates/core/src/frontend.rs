@@ -3,7 +3,8 @@
 //! A language is one of these, and models for its libraries. Whoever drives a
 //! scan knows front ends by this table only.
 
-use crate::ir::Module;
+use crate::ir::{Module, ModuleId};
+use crate::shipped::Programs;
 use crate::source::{FileId, Span};
 
 pub type Lower = fn(file: FileId, path: &str, text: &str) -> Result<Lowered, LowerError>;
@@ -43,6 +44,10 @@ pub struct Frontend {
     pub resolve: Resolve,
     /// Which versions of which packages a manifest asks for.
     pub requirements: fn(manifest: &Manifest) -> Vec<Requirement>,
+    /// Which packages say where all their programs start, and where.
+    pub programs: fn(paths: &[String], manifests: &[Manifest]) -> Vec<Programs>,
+    /// What runs when a module is loaded.
+    pub loads: fn(modules: &[Module], at: ModuleId) -> Vec<ModuleId>,
     /// What begins a comment that ends with its line.
     pub comment: &'static str,
     /// Pure; never panics, whatever the text.

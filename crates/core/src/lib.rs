@@ -13,6 +13,7 @@ pub mod ir;
 pub mod mend;
 pub mod names;
 pub mod rule;
+pub mod shipped;
 pub mod source;
 
 pub use finding::{EntryPoint, Finding, Location, Resource};

@@ -26,6 +26,8 @@ pub enum FileRole {
     Product,
     Example,
     Script,
+    /// The programs of its package do without it.
+    Unused,
 }
 
 /// A file that was read. `path` is relative to the scanned root, with `/`.

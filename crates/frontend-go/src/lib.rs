@@ -29,6 +29,9 @@ pub const FRONTEND: Frontend = Frontend {
     lower,
     resolve,
     requirements: resolve::requirements,
+    // What nothing leads to is not compiled in.
+    programs: |_, _| Vec::new(),
+    loads: |_, _| Vec::new(),
     comment: "//",
     mend: mend::mend,
 };

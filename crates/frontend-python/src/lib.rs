@@ -28,6 +28,8 @@ pub const FRONTEND: Frontend = Frontend {
     lower,
     resolve,
     requirements: resolve::requirements,
+    programs: resolve::programs,
+    loads: resolve::loads,
     comment: "#",
     mend: mend::mend,
 };

@@ -30,6 +30,9 @@ pub const FRONTEND: Frontend = Frontend {
     lower,
     resolve,
     requirements: |_| Vec::new(),
+    // What nothing leads to is not compiled in.
+    programs: |_, _| Vec::new(),
+    loads: |_, _| Vec::new(),
     comment: "//",
     mend: mend::mend,
 };

@@ -30,6 +30,8 @@ pub const FRONTEND: Frontend = Frontend {
         resolve(paths, modules, manifests);
     },
     requirements: |_| Vec::new(),
+    programs: resolve::programs,
+    loads: resolve::loads,
     comment: "//",
     mend: mend::mend,
 };

@@ -19,6 +19,7 @@ pub(crate) fn of(name: &str) -> Option<usize> {
 
 pub(crate) fn is_manifest(name: &str) -> bool {
     is_schema(name)
+        || is_guide(name)
         || FRONTENDS
             .iter()
             .any(|frontend| (frontend.is_manifest)(name))
@@ -27,6 +28,29 @@ pub(crate) fn is_manifest(name: &str) -> bool {
 /// A file that says what tables there are, whatever language uses them.
 pub(crate) fn is_schema(name: &str) -> bool {
     name.ends_with(".sql")
+}
+
+/// A file that says how programs are started, to people or to tools.
+pub(crate) fn is_guide(path: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "dockerfile",
+        "docker-compose.yml",
+        "docker-compose.yaml",
+        "compose.yaml",
+        "justfile",
+        "makefile",
+        "manifest.json",
+        "procfile",
+        "readme.md",
+        "server.json",
+        "smithery.yaml",
+        "vercel.json",
+        "wrangler.json",
+        "wrangler.jsonc",
+        "wrangler.toml",
+    ];
+    let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
+    NAMES.contains(&name.as_str())
 }
 
 /// `TypeScript, JavaScript, Python, Go or Rust`

@@ -8,6 +8,7 @@
 mod lower;
 mod panics;
 mod read;
+mod shipped;
 mod units;
 
 use std::collections::BTreeMap;
@@ -180,6 +181,10 @@ fn scan(request: &Request<'_>, models: &[Models], found: Discovery) -> Result<Sc
         .into_iter()
         .partition(|manifest| languages::is_schema(&manifest.path));
     let schemas: Vec<String> = schemas.into_iter().map(|schema| schema.text).collect();
+    let (guides, manifests): (Vec<Manifest>, Vec<Manifest>) = manifests
+        .into_iter()
+        .partition(|manifest| languages::is_guide(&manifest.path));
+    let guides: Vec<String> = guides.into_iter().map(|guide| guide.text).collect();
     let mut said = Said::default();
     for ((frontend, mut sources), models) in FRONTENDS.iter().zip(languages).zip(models) {
         if sources.files.is_empty() {
@@ -195,6 +200,7 @@ fn scan(request: &Request<'_>, models: &[Models], found: Discovery) -> Result<Sc
             let asked = asked(frontend, &manifests);
             let notes = models.set_dispatch(&paths, &mut sources.modules, &asked);
             scan.notes.extend(notes.iter().map(|text| note(text)));
+            shipped::mark(frontend, &paths, &mut sources, &manifests, &guides);
             units::units(frontend, sources, &manifests)
         })?;
         let analysed: Result<Vec<Analysed>, Error> = units

@@ -8,13 +8,13 @@
 //! or somebody took a lock for the same variable elsewhere, which says so.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use toctou_core::FileRole;
+use toctou_core::{FileRole, Name};
 use toctou_core::finding::{EntryKind, ResourceKind};
-use toctou_core::ir::{FuncId, FuncKind};
+use toctou_core::ir::{Callee, FuncId, FuncKind, Op};
 
 use crate::context::{Context, DefectKind, FoundDefect};
 use crate::interp::access::{HeldLock, Owner, Spot};
-use crate::roots::handlers_at_once;
+use crate::roots::{handlers_at_once, is_server};
 
 /// Ways into one function that are told apart.
 const MAX_WAYS: usize = 6;
@@ -96,6 +96,8 @@ fn roots(cx: &Context<'_, '_>) -> Vec<(FuncId, Start)> {
         }
     }
     let many = reached(cx, handlers);
+    // A program calls what it has. Who else would call a method that it does not even name?
+    let named = is_server(&cx.entries).then(|| named(cx));
     for (f, function) in cx.program.functions.iter().enumerate() {
         let id = FuncId(f as u32);
         if cx.program.file_of(id).role != FileRole::Product {
@@ -116,7 +118,8 @@ fn roots(cx: &Context<'_, '_>) -> Vec<(FuncId, Start)> {
         let callable = function.class.is_some()
             && function.exported
             && function.kind == FuncKind::Method
-            && !cx.entered.contains(&id);
+            && !cx.entered.contains(&id)
+            && named.as_ref().is_none_or(|names| names.contains(&function.name));
         if callable {
             starts.entry(id).or_insert(Start::Export);
         }
@@ -124,6 +127,29 @@ fn roots(cx: &Context<'_, '_>) -> Vec<(FuncId, Start)> {
     let mut roots: Vec<(FuncId, Start)> = starts.into_iter().collect();
     roots.sort_unstable();
     roots
+}
+
+/// The names of methods and fields that the product uses.
+fn named(cx: &Context<'_, '_>) -> FxHashSet<Name> {
+    let mut names = FxHashSet::default();
+    for (f, function) in cx.program.functions.iter().enumerate() {
+        if cx.program.file_of(FuncId(f as u32)).role != FileRole::Product {
+            continue;
+        }
+        for inst in function.blocks.iter().flat_map(|b| &b.insts) {
+            match &inst.op {
+                Op::Call {
+                    callee: Callee::Method { name, .. },
+                    ..
+                }
+                | Op::GetField { field: name, .. } => {
+                    names.insert(*name);
+                }
+                _ => {}
+            }
+        }
+    }
+    names
 }
 
 /// Functions that can be under way many times: their variables are not shared.

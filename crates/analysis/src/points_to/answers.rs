@@ -20,6 +20,35 @@ impl PointsTo {
         }
     }
 
+    /// Is it known by the method's name alone who is called?
+    pub(crate) fn is_guessed(&self, f: FuncId, n: u32) -> bool {
+        let index = (self.call_base[f.0 as usize] + n) as usize;
+        let site = self.calls.get(index);
+        site.is_none_or(|site| site.ducked)
+    }
+
+    /// Each call: whom it calls, the method's name, and whether the product makes it.
+    pub(crate) fn each_call(
+        &self,
+        mut each: impl FnMut(&[FuncId], &[EntityId], Option<Name>, bool),
+    ) {
+        for site in &self.calls {
+            let product = self.product[site.func.0 as usize];
+            each(&site.funcs, &site.exts, site.method, product);
+        }
+    }
+
+    /// What is an argument, a part of something, or given back.
+    pub(crate) fn handed_on(&self) -> impl Iterator<Item = Obj> + '_ {
+        let args = self.calls.iter().flat_map(|site| {
+            let named = site.named.iter().map(|(_, node)| node);
+            site.args.iter().chain(named)
+        });
+        let kept = self.fields.values().chain(self.elems.values());
+        let nodes = args.chain(kept).chain(&self.rets);
+        nodes.flat_map(|node| self.objects(*node))
+    }
+
     /// How many values could be more things than were followed.
     pub(crate) fn cut_off(&self) -> usize {
         self.cut

@@ -46,6 +46,28 @@ impl<'a> Lower<'a> {
                 }
             };
             self.imported(name, specifier, None, at(alias));
+            if specifier != path {
+                self.loaded(path);
+            }
+        }
+    }
+
+    /// `import a.b` runs `a.b`, though it binds `a`.
+    fn loaded(&mut self, path: &str) {
+        let specifier = self.names.intern(path);
+        if self.imports.contains_key(&(specifier, None)) {
+            return;
+        }
+        let info = VarInfo {
+            name: None,
+            kind: VarKind::Import,
+            captured: true,
+            ty: None,
+        };
+        if let Some(top) = self.state_mut(0) {
+            let var = top.var(info);
+            self.imports.insert((specifier, None), var);
+            self.add_import(var, specifier, None);
         }
     }
 

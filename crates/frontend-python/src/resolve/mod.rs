@@ -1,6 +1,7 @@
 //! What every import leads to: a module of the program, or a library.
 
 mod files;
+mod programs;
 mod versions;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -9,6 +10,7 @@ use toctou_core::frontend::Manifest;
 use toctou_core::ir::{ExportTarget, ImportedName, Module, ModuleId, Target};
 
 use files::Files;
+pub(crate) use programs::{loads, programs};
 pub(crate) use versions::requirements;
 
 pub(crate) fn is_manifest(name: &str) -> bool {

@@ -96,6 +96,10 @@ impl<'a> Lower<'a, '_> {
 
     fn import(&mut self, import: &'a ImportDeclaration<'a>) {
         let specifier = self.names.intern(import.source.value.as_str());
+        // For what it does when it is loaded.
+        if import.specifiers.is_none() {
+            self.namespace_var(import.source.value.as_str());
+        }
         for item in import.specifiers.iter().flatten() {
             let name = match item {
                 ImportDeclarationSpecifier::ImportSpecifier(s) => {

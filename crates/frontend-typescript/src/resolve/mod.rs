@@ -7,6 +7,7 @@
 mod files;
 mod jsonc;
 mod packages;
+mod programs;
 mod tsconfig;
 
 use rustc_hash::FxHashMap;
@@ -16,6 +17,7 @@ use toctou_core::{Name, Names};
 
 use files::Files;
 use packages::Packages;
+pub(crate) use programs::{loads, programs};
 use tsconfig::Configs;
 
 /// How the imports came out.

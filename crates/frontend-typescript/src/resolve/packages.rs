@@ -53,6 +53,11 @@ impl Packages {
         }
     }
 
+    /// Each package: its folder, and what its manifest says.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.list.iter().map(|p| (p.dir.as_str(), &p.json))
+    }
+
     /// The package in this very folder.
     pub(super) fn at(&self, dir: &str) -> Option<&Package> {
         self.list.get(*self.by_dir.get(dir)?)
@@ -165,7 +170,7 @@ impl Package {
 
 /// All files that a conditional target may mean, in an order of their own:
 /// which condition holds does not matter when all are built from one source.
-fn strings(value: &Value, star: &str, out: &mut Vec<String>, depth: usize) {
+pub(super) fn strings(value: &Value, star: &str, out: &mut Vec<String>, depth: usize) {
     if depth > 8 {
         return;
     }

@@ -13,6 +13,7 @@ import c:2 = default from "m"
 import ns:3 = * from "node:fs"
 import T:4 = T from "./t"
 import U:5 = U from "./u"
+import side:7 = * from "side"
 import eq:6 = * from "eq"
 type def = import of 0
 type b = import of 1

@@ -59,7 +59,7 @@ pub(super) fn units(
 }
 
 /// Folders of packages, with a `/` at the end; the longest first.
-fn packages<'m>(frontend: &Frontend, manifests: &'m [Manifest]) -> Vec<&'m str> {
+pub(super) fn packages<'m>(frontend: &Frontend, manifests: &'m [Manifest]) -> Vec<&'m str> {
     let mut folders: Vec<&str> = manifests
         .iter()
         .filter_map(|manifest| {
@@ -74,7 +74,7 @@ fn packages<'m>(frontend: &Frontend, manifests: &'m [Manifest]) -> Vec<&'m str> 
 }
 
 /// The innermost package that the file is in, else the root.
-fn package_of<'m>(path: &str, packages: &[&'m str]) -> &'m str {
+pub(super) fn package_of<'m>(path: &str, packages: &[&'m str]) -> &'m str {
     let mut end = path.len();
     while let Some(at) = path[..end].rfind('/') {
         if let Ok(found) = packages.binary_search(&&path[..=at]) {

@@ -1,0 +1,28 @@
+//! Files that the programs of their package do without: old servers that were kept, a folder that
+//! is no longer built. Shown, and not counted.
+
+use toctou_core::FileRole;
+use toctou_core::frontend::{Frontend, Manifest};
+use toctou_core::shipped::reached;
+
+use super::lower::Sources;
+use super::units::{package_of, packages};
+
+pub(super) fn mark(
+    frontend: &Frontend,
+    paths: &[String],
+    sources: &mut Sources,
+    manifests: &[Manifest],
+    guides: &[String],
+) {
+    let packages = packages(frontend, manifests);
+    for programs in (frontend.programs)(paths, manifests) {
+        let used = reached(paths, &sources.modules, &programs, frontend.loads, guides);
+        for ((file, used), path) in sources.files.iter_mut().zip(used).zip(paths) {
+            let ours = package_of(path, &packages) == programs.folder;
+            if ours && !used && file.role == FileRole::Product {
+                file.role = FileRole::Unused;
+            }
+        }
+    }
+}
