@@ -1,6 +1,6 @@
 """A session of the Python SDK's client, through the guard.
 
-Usage: client.py stdio COMMAND ARG…   or   client.py http URL
+Usage: client.py stdio COMMAND ARG…   or   client.py http|sse URL
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import os
 import sys
 
 from mcp import ClientSession, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamablehttp_client
 
@@ -35,6 +36,9 @@ async def main() -> None:
     if kind == "stdio":
         server = StdioServerParameters(command=rest[0], args=rest[1:], env=dict(os.environ))
         async with stdio_client(server) as (read, write):
+            await session(read, write)
+    elif kind == "sse":
+        async with sse_client(rest[0]) as (read, write):
             await session(read, write)
     else:
         async with streamablehttp_client(rest[0]) as (read, write, _):

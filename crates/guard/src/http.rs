@@ -1,4 +1,4 @@
-//! Clients that come by Streamable HTTP.
+//! Clients that come by HTTP: Streamable HTTP, or HTTP+SSE as 2024-11-05 has it.
 //!
 //! Every server has an address of its own (`/NAME`), rather than one address
 //! with prefixed names: so names, capabilities, resources and prompts of the
@@ -8,10 +8,12 @@
 
 mod access;
 mod answer;
+mod backlog;
 mod body;
 mod post;
 mod service;
 mod sessions;
+mod sse;
 mod streams;
 
 use std::net::SocketAddr;

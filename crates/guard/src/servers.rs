@@ -37,10 +37,6 @@ pub enum ServersError {
     Both(String),
     #[error("server `{name}`: {because}")]
     Url { name: String, because: String },
-    #[error(
-        "server `{0}` speaks HTTP+SSE, the transport of 2024-11-05, which the guard does not; most such servers have an address for Streamable HTTP too"
-    )]
-    Sse(String),
     #[error("the name `{0}` cannot be part of an address: use letters, digits, `-`, `_` and `.`")]
     Name(String),
 }
@@ -79,16 +75,16 @@ pub fn upstream(name: String, server: ServerFile) -> Result<Option<Upstream>, Se
             env: server.env,
             cwd: server.cwd,
         }),
-        (None, Some(_)) if server.kind.as_deref() == Some("sse") => {
-            return Err(ServersError::Sse(name));
-        }
         (None, Some(url)) => {
-            Spec::Http(HttpSpec::new(&url, &server.headers).map_err(|because| {
-                ServersError::Url {
+            let spec =
+                HttpSpec::new(&url, &server.headers).map_err(|because| ServersError::Url {
                     name: name.clone(),
                     because,
-                }
-            })?)
+                })?;
+            Spec::Http(match server.kind.as_deref() {
+                Some("sse") => spec.over_sse(),
+                _ => spec,
+            })
         }
     };
     Ok(Some(Upstream {
@@ -160,12 +156,16 @@ mod tests {
         let servers = parse_servers(
             r#"{ "theme": "dark", "mcpServers": {
                 "memory": { "command": "npx", "args": ["-y", "server-memory"], "env": {"A": "b"}, "type": "stdio", "autoApprove": [] },
+                "old": { "type": "sse", "url": "http://127.0.0.1:9/sse" },
                 "remote": { "type": "http", "url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": "Bearer x"} },
                 "off": { "command": "x", "disabled": true } } }"#,
         )
         .expect("valid");
         let names: Vec<_> = servers.iter().map(|server| &*server.name).collect();
-        assert_eq!(names, ["memory", "remote"]);
+        assert_eq!(names, ["memory", "old", "remote"]);
+        let sse = |server: &Upstream| matches!(&server.spec, Spec::Http(http) if http.is_sse());
+        let sse: Vec<bool> = servers.iter().map(sse).collect();
+        assert_eq!(sse, [false, true, false]);
     }
 
     #[test]
@@ -181,10 +181,6 @@ mod tests {
                 "cannot be part of an address",
             ),
             (r#"{"mcpServers":{"a":{"url":"ftp://x"}}}"#, "server `a`"),
-            (
-                r#"{"mcpServers":{"a":{"type":"sse","url":"http://h/sse"}}}"#,
-                "`a` speaks HTTP+SSE",
-            ),
             ("{}", "not an `mcpServers` file"),
         ] {
             let error = parse_servers(text).expect_err(text).to_string();

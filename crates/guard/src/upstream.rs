@@ -4,6 +4,7 @@ mod child;
 mod http;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -33,5 +34,37 @@ impl Supervised {
     pub async fn stop(self) {
         let _ = self.stop.send(true);
         let _ = self.task.await;
+    }
+}
+
+/// How long to wait before a server is tried again: longer each time, until one lasts.
+struct Pause(Duration);
+
+impl Pause {
+    const FIRST: Duration = Duration::from_millis(100);
+    const LONGEST: Duration = Duration::from_secs(30);
+    /// One that lived this long has not died at its start.
+    const SETTLED: Duration = Duration::from_secs(10);
+
+    fn length(&self) -> Duration {
+        self.0
+    }
+
+    /// One has lived for so long, and died.
+    fn after(&mut self, lived: Duration) {
+        if lived > Self::SETTLED {
+            self.0 = Self::FIRST;
+        }
+    }
+
+    async fn rest(&mut self) {
+        tokio::time::sleep(self.0).await;
+        self.0 = (self.0 * 2).min(Self::LONGEST);
+    }
+}
+
+impl Default for Pause {
+    fn default() -> Self {
+        Self(Self::FIRST)
     }
 }

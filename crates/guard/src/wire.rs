@@ -22,5 +22,5 @@ pub use mirror::{Mirrored, from_header, header_value, mirrored};
 pub use reply::{Code, error, error_with, result, tool_error};
 pub use scan::{Raw, fields};
 pub use splice::{insert_meta, replace};
-pub use sse::{Event, Events, encode_event};
+pub use sse::{Event, EventKind, Events, encode_endpoint, encode_event};
 pub use unique::distinct;

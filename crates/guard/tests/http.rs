@@ -559,13 +559,3 @@ fn what_is_for_nobody_is_not_shown_to_somebody_else() {
         assert_eq!(answer.json()["result"]["content"][0]["text"], "a");
     });
 }
-
-#[test]
-fn the_transport_of_2024_is_refused_in_words() {
-    let bench = Bench::new();
-    let guard = Guard::start(&bench, &[]);
-    let answer = guard.send("GET", "/mcp", &[("Accept", "text/event-stream")], "");
-    assert_eq!(answer.status, 405);
-    let text = answer.body();
-    assert!(text.contains("HTTP+SSE transport of 2024-11-05"), "{text}");
-}

@@ -114,6 +114,11 @@ impl Access {
         {
             return Err(forbidden("this Origin is not allowed"));
         }
+        // A page's pictures and scripts have no Origin, but browsers say where they are from.
+        let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+        if !headers.contains_key(ORIGIN) && matches!(site, Some(b"cross-site" | b"same-site")) {
+            return Err(forbidden("requests of other pages are not allowed"));
+        }
         let Some(tokens) = &self.tokens else {
             return Ok(None);
         };
@@ -204,6 +209,10 @@ mod tests {
             assert_eq!(access.check(&map).is_ok(), allowed, "{host} {origin:?}");
         }
         assert!(access.check(&HeaderMap::new()).is_err());
+        for (site, allowed) in [("cross-site", false), ("same-site", false), ("none", true)] {
+            let map = headers(&[("host", "localhost"), ("sec-fetch-site", site)]);
+            assert_eq!(access.check(&map).is_ok(), allowed, "{site}");
+        }
     }
 
     #[test]

@@ -64,6 +64,17 @@ pub(super) fn error(
     json(status, body.into())
 }
 
+pub(super) fn no_session() -> Response<Answer> {
+    let text = "there is no such session; begin a new one";
+    error(StatusCode::NOT_FOUND, None, Code::InvalidRequest, text)
+}
+
+pub(super) fn no_room() -> Response<Answer> {
+    let text = "no more sessions at the moment";
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    error(status, None, Code::TooManyRequests, text)
+}
+
 pub(super) fn denied(denied: &Denied) -> Response<Answer> {
     let mut response = error(denied.status, None, Code::InvalidRequest, denied.because);
     if denied.status == StatusCode::UNAUTHORIZED {

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
+
+use super::backlog::Behind;
 
 /// Proxies between us and the client end a connection that is silent.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -20,17 +21,14 @@ pub(crate) enum Answer {
 
 /// Events as they come. Dropping it is how a client leaves.
 pub(crate) struct Stream {
-    events: mpsc::Receiver<Bytes>,
+    events: Behind,
     alive: Interval,
     /// Told when the stream is dropped.
     _leaving: Option<Box<dyn Send + Sync>>,
 }
 
 impl Stream {
-    pub(super) fn new(
-        events: mpsc::Receiver<Bytes>,
-        leaving: Option<Box<dyn Send + Sync>>,
-    ) -> Self {
+    pub(super) fn new(events: Behind, leaving: Option<Box<dyn Send + Sync>>) -> Self {
         let mut alive =
             tokio::time::interval_at(tokio::time::Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -59,7 +57,7 @@ impl Body for Answer {
         match &mut *self {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Stream(stream) => {
-                if let Poll::Ready(event) = stream.events.poll_recv(context) {
+                if let Poll::Ready(event) = stream.events.poll(context) {
                     return Poll::Ready(event.map(|event| Ok(Frame::data(event))));
                 }
                 if stream.alive.poll_tick(context).is_ready() {

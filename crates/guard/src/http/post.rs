@@ -13,7 +13,7 @@ use hyper::{Request, Response, StatusCode};
 use super::answer::{self, Rejected, SESSION};
 use super::body::{Answer, Stream};
 use super::service::{Endpoint, Service, accepts};
-use super::sessions::{HttpSession, Sessions};
+use super::sessions::{HttpSession, Sessions, new_id};
 use super::streams::{First, PostSink, Streams};
 use crate::awake::AWAKE;
 use crate::session::{Origin, Session, Sink};
@@ -34,18 +34,6 @@ impl Service {
     ) -> Response<Answer> {
         let (parts, body) = request.into_parts();
         let headers = parts.headers;
-        let json = headers
-            .get(CONTENT_TYPE)
-            .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-        if !json {
-            let text = "the Content-Type is not application/json";
-            return answer::error(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                None,
-                Code::InvalidRequest,
-                text,
-            );
-        }
         let frame = match self.read(&headers, body).await {
             Ok(frame) => frame,
             Err(response) => return *response,
@@ -85,7 +73,25 @@ impl Service {
         }
     }
 
-    async fn read(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Rejected> {
+    /// The body of a POST.
+    pub(super) async fn read(
+        &self,
+        headers: &HeaderMap,
+        body: Incoming,
+    ) -> Result<Bytes, Rejected> {
+        let json = headers
+            .get(CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+        if !json {
+            let text = "the Content-Type is not application/json";
+            let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+            return Err(Box::new(answer::error(
+                status,
+                None,
+                Code::InvalidRequest,
+                text,
+            )));
+        }
         let limit = self.guard.limits.bytes;
         let too_large = || {
             let text = Fault::TooLarge(limit).to_string();
@@ -122,48 +128,22 @@ impl Service {
             let text = "a session begins without an Mcp-Session-Id header";
             return answer::error(StatusCode::BAD_REQUEST, None, Code::InvalidRequest, text);
         }
-        if self.guard.keeper.gate.is_closed() || !self.sessions.has_room() {
-            let text = "no more sessions at the moment";
-            return answer::error(
-                StatusCode::SERVICE_UNAVAILABLE,
-                None,
-                Code::TooManyRequests,
-                text,
-            );
-        }
         let streams = Arc::new(Streams::default());
-        let main: Arc<dyn Sink> = Arc::new(Arc::clone(&streams));
-        let session = self
-            .guard
-            .session(endpoint.upstream.server(), main, true, false);
-        let supervised = match self.guard.start(&endpoint.upstream, &session, None) {
-            Ok(supervised) => supervised,
-            Err(error) => {
-                return answer::error(
-                    StatusCode::BAD_GATEWAY,
-                    None,
-                    Code::Unavailable,
-                    &error.to_string(),
-                );
-            }
-        };
-        let name = Arc::clone(&endpoint.upstream.name);
-        let session = Arc::new(HttpSession::new(
-            session,
-            streams,
-            subject.clone(),
-            name,
-            supervised,
-        ));
-        let Some(id) = self.sessions.insert(Arc::clone(&session)) else {
-            session.stop().await;
+        let session = self.open(endpoint, streams, subject.clone());
+        let Some(id) = new_id() else {
             return answer::empty(StatusCode::INTERNAL_SERVER_ERROR);
         };
+        if !self.sessions.insert(id.clone(), Arc::clone(&session)) {
+            return answer::no_room();
+        }
         let mut beginning = Beginning {
             sessions: &self.sessions,
             id,
             begun: false,
         };
+        if let Err(response) = self.start_server(endpoint, &session) {
+            return *response;
+        }
         let mut response = self.in_session(&session, frame, true, subject).await;
         // One who was refused gets no id. A server that says other things first has not refused.
         beginning.begun = session.session.is_greeted() || response.body().is_stream();
@@ -173,6 +153,39 @@ impl Service {
             response.headers_mut().insert(SESSION, id);
         }
         response
+    }
+
+    /// A session, without its server as yet.
+    pub(super) fn open(
+        &self,
+        endpoint: &Endpoint,
+        streams: Arc<Streams>,
+        subject: Option<Arc<str>>,
+    ) -> Arc<HttpSession> {
+        let upstream = &endpoint.upstream;
+        let main: Arc<dyn Sink> = Arc::new(Arc::clone(&streams));
+        let session = self.guard.session(upstream.server(), main, true, false);
+        let name = Arc::clone(&upstream.name);
+        Arc::new(HttpSession::new(session, streams, subject, name))
+    }
+
+    pub(super) fn start_server(
+        &self,
+        endpoint: &Endpoint,
+        session: &HttpSession,
+    ) -> Result<(), Rejected> {
+        if self.guard.keeper.gate.is_closed() {
+            return Err(Box::new(answer::no_room()));
+        }
+        let started = self
+            .guard
+            .start(&endpoint.upstream, &session.session, None)
+            .map_err(|error| {
+                let (status, text) = (StatusCode::BAD_GATEWAY, error.to_string());
+                Box::new(answer::error(status, None, Code::Unavailable, &text))
+            })?;
+        session.begin(started);
+        Ok(())
     }
 
     async fn in_session(
@@ -360,7 +373,7 @@ fn status_of(body: &[u8]) -> StatusCode {
     }
 }
 
-fn bad(fault: &Fault) -> Response<Answer> {
+pub(super) fn bad(fault: &Fault) -> Response<Answer> {
     let code = match fault {
         Fault::Syntax(_) => Code::Parse,
         _ => Code::InvalidRequest,

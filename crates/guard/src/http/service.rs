@@ -36,6 +36,26 @@ pub(crate) struct Service {
     supervised: std::sync::Mutex<Vec<Supervised>>,
 }
 
+/// Which transport comes in where.
+#[derive(Clone, Copy)]
+enum Door {
+    Mcp,
+    /// The stream of 2024-11-05, and where its clients send their messages.
+    Sse,
+    Message,
+}
+
+impl Door {
+    fn of(last: &str) -> Option<Self> {
+        match last {
+            "" | "mcp" => Some(Self::Mcp),
+            "sse" => Some(Self::Sse),
+            "message" => Some(Self::Message),
+            _ => None,
+        }
+    }
+}
+
 /// One that dies this soon has not started.
 const STARTED_AFTER: Duration = Duration::from_millis(300);
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -101,7 +121,7 @@ impl Service {
                 return answer::denied(&denied);
             }
         };
-        let Some(endpoint) = self.endpoint(request.uri().path()) else {
+        let Some((endpoint, door)) = self.endpoint(request.uri().path()) else {
             let names: Vec<&str> = self
                 .endpoints
                 .iter()
@@ -110,32 +130,43 @@ impl Service {
             let text = format!("no server here; there are /{}", names.join(", /"));
             return answer::error(StatusCode::NOT_FOUND, None, Code::InvalidRequest, &text);
         };
-        match *request.method() {
-            Method::POST => self.post(endpoint, request, subject).await,
-            Method::GET => self.listen(endpoint, &request, subject.as_ref()),
-            Method::DELETE => self.delete(endpoint, &request, subject.as_ref()).await,
-            _ => {
+        match (door, request.method()) {
+            (Door::Mcp, &Method::POST) => self.post(endpoint, request, subject).await,
+            (Door::Mcp, &Method::GET) => self.listen(endpoint, &request, subject.as_ref()),
+            (Door::Mcp, &Method::DELETE) => self.delete(endpoint, &request, subject.as_ref()),
+            (Door::Sse, &Method::GET) => self.open_stream(endpoint, &request, subject),
+            (Door::Message, &Method::POST) => self.message(endpoint, request, subject).await,
+            (door, _) => {
                 let mut response = answer::empty(StatusCode::METHOD_NOT_ALLOWED);
+                let allowed = match door {
+                    Door::Mcp => "POST, GET, DELETE",
+                    Door::Sse => "GET",
+                    Door::Message => "POST",
+                };
                 response
                     .headers_mut()
-                    .insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
+                    .insert(ALLOW, HeaderValue::from_static(allowed));
                 response
             }
         }
     }
 
-    /// `/NAME` or `/NAME/mcp`; with one server also `/mcp` and `/`.
-    fn endpoint(&self, path: &str) -> Option<&Endpoint> {
+    /// `/NAME` or `/NAME/mcp`, `/NAME/sse` and `/NAME/message`; with one server
+    /// also `/`, `/mcp`, `/sse` and `/message`.
+    fn endpoint(&self, path: &str) -> Option<(&Endpoint, Door)> {
         let path = path.strip_prefix('/')?;
-        if let [only] = self.endpoints.as_slice()
-            && matches!(path, "" | "mcp")
-        {
-            return Some(only);
+        let (name, last) = path.rsplit_once('/').unwrap_or((path, ""));
+        let named = |name: &str| {
+            let mut all = self.endpoints.iter();
+            all.find(|endpoint| *endpoint.upstream.name == *name)
+        };
+        if let (Some(endpoint), Some(door)) = (named(name), Door::of(last)) {
+            return Some((endpoint, door));
         }
-        let name = path.strip_suffix("/mcp").unwrap_or(path);
-        self.endpoints
-            .iter()
-            .find(|endpoint| *endpoint.upstream.name == *name)
+        match self.endpoints.as_slice() {
+            [only] => Some((only, Door::of(path)?)),
+            _ => None,
+        }
     }
 
     /// The session that a request names.
@@ -152,16 +183,11 @@ impl Service {
         };
         id.to_str()
             .ok()
-            .and_then(|id| self.sessions.find(id, subject, &endpoint.upstream.name))
-            .ok_or_else(|| {
-                let text = "there is no such session; begin a new one";
-                Box::new(answer::error(
-                    StatusCode::NOT_FOUND,
-                    None,
-                    Code::InvalidRequest,
-                    text,
-                ))
+            .and_then(|id| {
+                let name = &endpoint.upstream.name;
+                self.sessions.find(id, subject, name, false)
             })
+            .ok_or_else(|| Box::new(answer::no_session()))
     }
 
     fn listen(
@@ -176,7 +202,7 @@ impl Service {
         }
         // Revisions without sessions have no such stream.
         if !headers.contains_key(SESSION) {
-            let text = "no stream without a session: POST `initialize` first (Streamable HTTP; the HTTP+SSE transport of 2024-11-05 is not served)";
+            let text = "no stream without a session: POST `initialize` first (HTTP+SSE, the transport of 2024-11-05, is at `/sse`)";
             return answer::error(
                 StatusCode::METHOD_NOT_ALLOWED,
                 None,
@@ -200,31 +226,36 @@ impl Service {
         }
     }
 
-    async fn delete(
+    fn delete(
         &self,
         endpoint: &Endpoint,
         request: &Request<Incoming>,
         subject: Option<&Arc<str>>,
     ) -> Response<Answer> {
-        let session = match self.named(endpoint, request.headers(), subject) {
-            Ok(session) => session,
-            Err(response) => return *response,
-        };
+        if let Err(response) = self.named(endpoint, request.headers(), subject) {
+            return *response;
+        }
         if let Some(id) = request
             .headers()
             .get(SESSION)
             .and_then(|id| id.to_str().ok())
         {
-            self.sessions.remove(id);
+            self.end(id);
         }
+        answer::empty(StatusCode::NO_CONTENT)
+    }
+
+    /// The client of a session has left. Its calls may finish; nobody waits for that.
+    pub(super) fn end(&self, id: &str) {
+        let Some(session) = self.sessions.remove(id) else {
+            return;
+        };
         let grace = self.guard.grace;
-        // Its calls may finish; the client need not wait for that.
         tokio::spawn(async move {
             session.session.idle(grace).await;
             session.session.close();
             session.stop().await;
         });
-        answer::empty(StatusCode::NO_CONTENT)
     }
 
     /// Ends sessions that nobody uses, for as long as the guard runs.
@@ -259,9 +290,8 @@ impl Service {
 
     /// Ends all servers.
     pub(crate) async fn stop(&self) {
-        let sessions = self.sessions.all();
         let mut tasks = tokio::task::JoinSet::new();
-        for session in sessions {
+        for session in self.sessions.take() {
             tasks.spawn(async move { session.stop().await });
         }
         let shared = std::mem::take(
@@ -297,11 +327,16 @@ async fn stop_all(servers: Vec<Supervised>) {
 }
 
 pub(super) fn accepts(headers: &hyper::HeaderMap, kind: &str) -> bool {
+    names(headers, kind) || names(headers, "*/*")
+}
+
+/// Whether a kind is accepted by its own name.
+pub(super) fn names(headers: &hyper::HeaderMap, kind: &str) -> bool {
     headers.get_all(ACCEPT).iter().any(|value| {
         value.to_str().is_ok_and(|value| {
             value.split(',').any(|part| {
                 let part = part.split(';').next().unwrap_or_default().trim();
-                part.eq_ignore_ascii_case(kind) || part == "*/*"
+                part.eq_ignore_ascii_case(kind)
             })
         })
     })

@@ -34,17 +34,31 @@ impl HttpSession {
         streams: Arc<Streams>,
         subject: Option<Arc<str>>,
         server: Arc<str>,
-        supervised: Supervised,
     ) -> Self {
         Self {
             session,
             streams,
             subject,
             server,
-            supervised: Mutex::new(Some(supervised)),
+            supervised: Mutex::default(),
             began: Instant::now(),
             used: AtomicU64::new(0),
         }
+    }
+
+    fn supervised(&self) -> MutexGuard<'_, Option<Supervised>> {
+        self.supervised
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It has its server now.
+    pub(super) fn begin(&self, supervised: Supervised) {
+        *self.supervised() = Some(supervised);
+    }
+
+    pub(super) fn is_begun(&self) -> bool {
+        self.supervised().is_some()
     }
 
     fn touch(&self) {
@@ -58,11 +72,7 @@ impl HttpSession {
     }
 
     pub(super) async fn stop(&self) {
-        let supervised = self
-            .supervised
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let supervised = self.supervised().take();
         if let Some(supervised) = supervised {
             supervised.stop().await;
         }
@@ -78,29 +88,38 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn has_room(&self) -> bool {
-        self.map().len() < MOST_SESSIONS
+    /// False if there are too many.
+    pub(super) fn insert(&self, id: String, session: Arc<HttpSession>) -> bool {
+        let mut map = self.map();
+        let room = map.len() < MOST_SESSIONS;
+        if room {
+            map.insert(id, session);
+        }
+        room
     }
 
-    pub(super) fn insert(&self, session: Arc<HttpSession>) -> Option<String> {
-        let id = new_id()?;
-        self.map().insert(id.clone(), session);
-        Some(id)
-    }
-
-    /// The session of this id, if it is this caller's and this server's.
+    /// The session of this id, if it is this caller's and this server's, and of this transport.
     pub(super) fn find(
         &self,
         id: &str,
         subject: Option<&Arc<str>>,
         server: &str,
+        single: bool,
     ) -> Option<Arc<HttpSession>> {
         let found = self.map().get(id).cloned()?;
         let own = found.subject.as_ref() == subject && *found.server == *server;
-        own.then(|| {
+        (own && found.streams.is_single() == single).then(|| {
             found.touch();
             found
         })
+    }
+
+    /// Takes one out that has no server after all.
+    pub(super) fn remove_unbegun(&self, id: &str) {
+        let mut map = self.map();
+        if map.get(id).is_some_and(|session| !session.is_begun()) {
+            map.remove(id);
+        }
     }
 
     pub(super) fn remove(&self, id: &str) -> Option<Arc<HttpSession>> {
@@ -109,6 +128,12 @@ impl Sessions {
 
     pub(super) fn all(&self) -> Vec<Arc<HttpSession>> {
         self.map().values().cloned().collect()
+    }
+
+    /// Takes out all of them.
+    pub(super) fn take(&self) -> Vec<Arc<HttpSession>> {
+        let taken = std::mem::take(&mut *self.map());
+        taken.into_values().collect()
     }
 
     /// Takes out those that nobody has used for long.
@@ -121,7 +146,7 @@ impl Sessions {
 }
 
 /// 128 bits that nobody can guess.
-fn new_id() -> Option<String> {
+pub(super) fn new_id() -> Option<String> {
     let mut bytes = [0_u8; 16];
     rustls::crypto::ring::default_provider()
         .secure_random

@@ -3,6 +3,8 @@
 //! A client of a revision with sessions may lose its connection and come back
 //! with the id of the last event it saw. Events are kept for that, up to a
 //! bound; an id is `STREAM-NUMBER`, so it says which stream to go on with.
+//! A client of 2024-11-05 has one stream for everything, and nothing to come
+//! back to: its session ends with it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,17 +12,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
+use super::backlog::{Backlog, Behind, backlog};
 use crate::session::Sink;
 use crate::wire::encode_event;
 
 /// What is kept of one session's events.
 const KEPT_EVENTS: usize = 1000;
 const KEPT_BYTES: usize = 8 << 20;
-
-/// A client that is further behind is taken for gone; it can come back.
-const BACKLOG: usize = 1024;
 
 /// The stream of what the server says of its own accord.
 const MAIN: u64 = 0;
@@ -39,7 +39,7 @@ struct State {
 #[derive(Default)]
 struct Open {
     sent: u64,
-    to: Option<mpsc::Sender<Bytes>>,
+    to: Option<Backlog>,
     /// Waiting to learn whether one answer is all there will be.
     first: Option<oneshot::Sender<First>>,
 }
@@ -49,7 +49,7 @@ pub(super) enum First {
     /// It is all there is.
     Whole(Bytes),
     /// There is more to come.
-    Events(mpsc::Receiver<Bytes>),
+    Events(Behind),
     Nothing,
 }
 
@@ -57,6 +57,7 @@ pub(super) enum First {
 #[derive(Default)]
 pub(super) struct Streams {
     state: Mutex<State>,
+    single: bool,
 }
 
 /// The answer to one POST.
@@ -71,6 +72,28 @@ pub(super) struct PostSink {
 impl Streams {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The one stream of a client of 2024-11-05, with its first event.
+    pub(super) fn single(first: Bytes) -> (Arc<Self>, Behind) {
+        let streams = Self {
+            single: true,
+            ..Self::default()
+        };
+        let (to, events) = backlog();
+        to.push(first);
+        streams.state().streams.insert(
+            MAIN,
+            Open {
+                to: Some(to),
+                ..Open::default()
+            },
+        );
+        (Arc::new(streams), events)
+    }
+
+    pub(super) fn is_single(&self) -> bool {
+        self.single
     }
 
     /// A stream for the answer to one POST.
@@ -94,7 +117,7 @@ impl Streams {
     }
 
     /// The main stream, or one that is taken up again; `None` if somebody has it.
-    pub(super) fn listen(&self, last: Option<&str>) -> Option<mpsc::Receiver<Bytes>> {
+    pub(super) fn listen(&self, last: Option<&str>) -> Option<Behind> {
         let (stream, seen) = match last.map(|id| id.split_once('-')) {
             None => (MAIN, None),
             Some(id) => {
@@ -103,14 +126,14 @@ impl Streams {
             }
         };
         let mut state = self.state();
-        let (to, events) = mpsc::channel(BACKLOG);
+        let (to, events) = backlog();
         let seen = seen.unwrap_or(state.taken_to);
         for (_, _, event) in state
             .log
             .iter()
             .filter(|(of, number, _)| *of == stream && *number > seen)
         {
-            let _ = to.try_send(event.clone());
+            to.push(event.clone());
         }
         if stream == MAIN {
             let open = state.streams.entry(MAIN).or_default();
@@ -135,14 +158,11 @@ impl Streams {
         let event = encode_event(id.as_deref(), message);
         // The first of several: the answer becomes a stream.
         if let Some(first) = open.first.take() {
-            let (to, events) = mpsc::channel(BACKLOG);
+            let (to, events) = backlog();
             open.to = Some(to);
             let _ = first.send(First::Events(events));
         }
-        let taken = open
-            .to
-            .as_ref()
-            .is_some_and(|to| to.try_send(event.clone()).is_ok());
+        let taken = open.to.as_ref().is_some_and(|to| to.push(event.clone()));
         if !taken {
             open.to = None;
             if stream == MAIN && state.taken_to == u64::MAX {
@@ -202,8 +222,8 @@ impl Streams {
 
 impl Sink for Arc<Streams> {
     fn deliver(&self, message: Bytes, _last: bool) {
-        let stream = self.any_open();
-        self.put(stream, &message, true);
+        let stream = if self.single { MAIN } else { self.any_open() };
+        self.put(stream, &message, !self.single);
     }
     fn close(&self) {}
     fn flush(&self) {}

@@ -183,10 +183,10 @@ pub struct ServerFile {
     pub args: Vec<String>,
     pub env: BTreeMap<String, String>,
     pub cwd: Option<std::path::PathBuf>,
-    /// As clients have it. `sse`, the transport of 2024-11-05, is refused.
+    /// As clients have it: `sse` for the transport of 2024-11-05.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// Address of a server that speaks Streamable HTTP.
+    /// Address of a server that speaks Streamable HTTP, or HTTP+SSE.
     pub url: Option<String>,
     /// Headers to send to it.
     pub headers: BTreeMap<String, String>,

@@ -22,7 +22,7 @@ use crate::awake::AWAKE;
 use crate::io::{Inlet, Outlet, TOGETHER};
 use crate::log::log;
 use crate::session::{Link, Session};
-use crate::upstream::Supervised;
+use crate::upstream::{Pause, Supervised};
 
 /// How to start a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,10 +59,6 @@ impl Default for Shutdown {
     }
 }
 
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// One that lived this long has not died at its start.
-const SETTLED: Duration = Duration::from_secs(10);
 /// Unwritten bytes towards a server before its clients are no longer read.
 const BACKLOG: usize = 4 << 20;
 
@@ -174,17 +170,15 @@ struct Life {
 
 impl Life {
     async fn run(&mut self, first: Running) {
-        let mut pause = FIRST_PAUSE;
+        let mut pause = Pause::default();
         let mut next = Some(first);
         loop {
             if let Some(running) = next.take() {
                 let began = Instant::now();
                 let status = self.live(running).await;
                 self.current.send_replace(None);
-                if began.elapsed() > SETTLED {
-                    pause = FIRST_PAUSE;
-                }
-                self.session.server_down(pause);
+                pause.after(began.elapsed());
+                self.session.server_down(pause.length());
                 if *self.stopped.borrow() {
                     return;
                 }
@@ -193,14 +187,13 @@ impl Life {
                     "server-died",
                     server = &*self.name,
                     status = status,
-                    restart_in_ms = pause.as_millis() as u64
+                    restart_in_ms = pause.length().as_millis() as u64
                 );
             }
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = pause.rest() => {}
                 _ = self.stopped.wait_for(|stopped| *stopped) => return,
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
             match self.spec.start(self.session.limits().bytes) {
                 Ok(running) => {
                     self.session.restarted();
@@ -217,7 +210,7 @@ impl Life {
                         server = &*self.name,
                         because = error.to_string()
                     );
-                    self.session.server_down(pause);
+                    self.session.server_down(pause.length());
                 }
             }
         }

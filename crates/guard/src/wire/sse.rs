@@ -4,9 +4,20 @@ use bytes::{Buf as _, Bytes, BytesMut};
 
 use super::LineTooLong;
 
+/// What an event is, by its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EventKind {
+    #[default]
+    Message,
+    /// Where messages are to be sent, in the transport of 2024-11-05.
+    Endpoint,
+    Other,
+}
+
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
+    pub kind: EventKind,
     pub id: Option<String>,
     pub data: Bytes,
 }
@@ -18,6 +29,7 @@ pub struct Events {
     looked: usize,
     data: BytesMut,
     has_data: bool,
+    kind: EventKind,
     id: Option<String>,
     limit: usize,
     /// The last byte was a carriage return: a line feed now belongs to it.
@@ -31,6 +43,7 @@ impl Events {
             looked: 0,
             data: BytesMut::new(),
             has_data: false,
+            kind: EventKind::Message,
             id: None,
             limit,
             after_cr: false,
@@ -64,8 +77,9 @@ impl Events {
             if line.is_empty() {
                 let id = self.id.clone();
                 let data = self.data.split().freeze();
+                let kind = std::mem::take(&mut self.kind);
                 if std::mem::take(&mut self.has_data) {
-                    return Some(Ok(Event { id, data }));
+                    return Some(Ok(Event { kind, id, data }));
                 }
                 continue;
             }
@@ -91,6 +105,13 @@ impl Events {
                 }
                 self.data.extend_from_slice(value);
             }
+            b"event" => {
+                self.kind = match value {
+                    b"message" | b"" => EventKind::Message,
+                    b"endpoint" => EventKind::Endpoint,
+                    _ => EventKind::Other,
+                };
+            }
             b"id" if !value.contains(&0) => {
                 self.id = std::str::from_utf8(value).ok().map(str::to_owned);
             }
@@ -99,7 +120,12 @@ impl Events {
     }
 }
 
-/// An event as bytes. A message of several lines becomes several data lines.
+/// Tells a client of 2024-11-05 where to send its messages.
+pub fn encode_endpoint(path: &str) -> Bytes {
+    format!("event: endpoint\ndata: {path}\n\n").into()
+}
+
+/// A message as an event. One of several lines becomes several data lines.
 pub fn encode_event(id: Option<&str>, data: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(data.len() + 32);
     if let Some(id) = id {
@@ -146,6 +172,29 @@ mod tests {
                     (id("2"), String::new())
                 ]
             );
+        }
+    }
+
+    #[test]
+    fn events_have_kinds_and_the_name_of_one_is_not_that_of_the_next() {
+        let mut events = Events::new(100);
+        events.feed(&encode_endpoint("/message?sessionId=1"));
+        events.feed(b"data: a\n\nevent: ping\n\ndata: b\n\nevent: ping\ndata: c\n\n");
+        events.feed(&encode_event(None, b"d"));
+        let got: Vec<_> = std::iter::from_fn(|| events.next_event())
+            .map(|event| event.map(|event| (event.kind, event.data)))
+            .collect::<Result<_, _>>()
+            .expect("short");
+        let expected: [(EventKind, &[u8]); 5] = [
+            (EventKind::Endpoint, b"/message?sessionId=1"),
+            (EventKind::Message, b"a"),
+            (EventKind::Message, b"b"),
+            (EventKind::Other, b"c"),
+            (EventKind::Message, b"d"),
+        ];
+        assert_eq!(got.len(), expected.len());
+        for (got, expected) in got.iter().zip(expected) {
+            assert_eq!((got.0, &got.1[..]), expected);
         }
     }
 

@@ -198,6 +198,12 @@ impl Answer {
 
     /// The next event of a stream: its id and its message. `None` at its end.
     pub fn event(&mut self) -> Option<(String, Value)> {
+        let (id, data) = self.data()?;
+        Some((id, serde_json::from_str(&data).expect("JSON")))
+    }
+
+    /// The next event of a stream: its id and its data.
+    pub fn data(&mut self) -> Option<(String, String)> {
         let (mut id, mut line) = (String::new(), String::new());
         loop {
             line.clear();
@@ -207,7 +213,7 @@ impl Answer {
             if let Some(text) = line.strip_prefix("id: ") {
                 id = text.trim_end().to_owned();
             } else if let Some(text) = line.strip_prefix("data: ") {
-                return Some((id, serde_json::from_str(text).expect("JSON")));
+                return Some((id, text.trim_end().to_owned()));
             }
         }
     }

@@ -73,7 +73,7 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "NAME", help_heading = "Servers")]
     pub(crate) server: Option<String>,
 
-    /// Address of a server that speaks Streamable HTTP, instead of a command
+    /// Address of a server that speaks Streamable HTTP or HTTP+SSE, instead of a command
     #[arg(long, value_name = "URL", conflicts_with_all = ["command", "servers"], help_heading = "Servers")]
     pub(crate) url: Option<String>,
 

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use toctou_guard::servers;
+use toctou_guard::servers::{self, Spec};
 use toctou_guard::upstream::HttpSpec;
 use toctou_hold::Isolate;
 use toctou_prove::budget::Budget;
@@ -339,6 +339,15 @@ fn target(args: &ProveArgs) -> Result<(Target, BTreeMap<String, String>), Error>
         let [upstream] = all.as_slice() else {
             return Err(which(all.len()));
         };
+        if matches!(&upstream.spec, Spec::Http(http) if http.is_sse()) {
+            return Err(Error::Servers {
+                path: path.clone(),
+                message: format!(
+                    "server `{}` speaks HTTP+SSE, the transport of 2024-11-05, which prove does not",
+                    upstream.name
+                ),
+            });
+        }
         match Target::of(upstream) {
             (Target::Command(command), _) => command,
             running => return Ok(running),
