@@ -5,7 +5,7 @@ use crate::calls::{Entry, MAX_DEPTH};
 use crate::effect::{Dep, Deps, Event, Frame, Loc, Lock, Row, Source, Window};
 use crate::interp::{InnerWindow, Interp};
 use crate::summary::{Summary, SymCall};
-use crate::sym::{self, CalleeSym, Sym, SymKind};
+use crate::sym::{self, Sym, SymKind};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use toctou_core::Name;

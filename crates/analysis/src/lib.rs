@@ -10,6 +10,7 @@ mod calls;
 mod cfg;
 mod checks;
 mod context;
+mod deps;
 mod display;
 mod effect;
 mod entity;

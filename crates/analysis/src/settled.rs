@@ -223,7 +223,8 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
                     Op::Object { dst, fields } => {
                         let named = |(key, _): &(Key, _)| matches!(key, Key::Name(_));
                         if !fields.iter().all(named) {
-                            self.shared_parts.insert(self.points_to.node(id, *dst).number());
+                            self.shared_parts
+                                .insert(self.points_to.node(id, *dst).number());
                         }
                     }
                     Op::Call { args, .. } => {

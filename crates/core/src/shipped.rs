@@ -145,8 +145,24 @@ pub fn reached(
 /// in a picture of the repository says nothing.
 fn commands(line: &str, mut each: impl FnMut(&str)) {
     const RUNNERS: &[&str] = &[
-        "node", "nodemon", "tsx", "ts-node", "bun", "bunx", "deno", "npx", "pm2", "python",
-        "python3", "uv", "uvicorn", "gunicorn", "fastmcp", "mcp", "main", "entrypoint",
+        "node",
+        "nodemon",
+        "tsx",
+        "ts-node",
+        "bun",
+        "bunx",
+        "deno",
+        "npx",
+        "pm2",
+        "python",
+        "python3",
+        "uv",
+        "uvicorn",
+        "gunicorn",
+        "fastmcp",
+        "mcp",
+        "main",
+        "entrypoint",
     ];
     let is_part = |c: char| c.is_alphanumeric() || "_-./:@".contains(c);
     let mut runs = false;
@@ -198,6 +214,9 @@ mod tests {
         };
         assert_eq!(tokens("├── server_old.py   # as it was"), [""; 0]);
         assert_eq!(tokens("$ node dist/http.js"), ["dist/http.js"]);
-        assert_eq!(tokens("  \"args\": [\"/path/x.js\"]"), ["args", "/path/x.js"]);
+        assert_eq!(
+            tokens("  \"args\": [\"/path/x.js\"]"),
+            ["args", "/path/x.js"]
+        );
     }
 }

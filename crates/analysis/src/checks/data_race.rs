@@ -8,9 +8,9 @@
 //! or somebody took a lock for the same variable elsewhere, which says so.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use toctou_core::{FileRole, Name};
 use toctou_core::finding::{EntryKind, ResourceKind};
 use toctou_core::ir::{Callee, FuncId, FuncKind, Op};
+use toctou_core::{FileRole, Name};
 
 use crate::context::{Context, DefectKind, FoundDefect};
 use crate::interp::access::{HeldLock, Owner, Spot};
@@ -119,7 +119,9 @@ fn roots(cx: &Context<'_, '_>) -> Vec<(FuncId, Start)> {
             && function.exported
             && function.kind == FuncKind::Method
             && !cx.entered.contains(&id)
-            && named.as_ref().is_none_or(|names| names.contains(&function.name));
+            && named
+                .as_ref()
+                .is_none_or(|names| names.contains(&function.name));
         if callable {
             starts.entry(id).or_insert(Start::Export);
         }

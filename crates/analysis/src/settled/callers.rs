@@ -28,10 +28,7 @@ pub(super) fn open(env: &mut Env<'_, '_>, points_to: &PointsTo) -> Vec<bool> {
             lost.extend(method);
         }
         for e in exts {
-            serves |= !env
-                .library
-                .entries(*e, env.entities, env.names)
-                .is_empty();
+            serves |= !env.library.entries(*e, env.entities, env.names).is_empty();
         }
     });
     // Who is handed on or kept may be called by anybody.
@@ -47,10 +44,7 @@ pub(super) fn open(env: &mut Env<'_, '_>, points_to: &PointsTo) -> Vec<bool> {
         }
     }
     for (c, class) in program.classes.iter().enumerate() {
-        let foreign = matches!(
-            base_type(env, ClassId(c as u32)),
-            Some(TypeTarget::Ext(_))
-        );
+        let foreign = matches!(base_type(env, ClassId(c as u32)), Some(TypeTarget::Ext(_)));
         for (name, f) in &class.methods {
             open[f.0 as usize] |= foreign || lost.contains(name);
         }

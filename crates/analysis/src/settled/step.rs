@@ -103,7 +103,14 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
         let mut ways: Ways = several.iter().map(|v| (*v, Value::Null)).collect();
         let given = self.solver.given[self.id.0 as usize].clone();
         for (param, given) in self.function.params.iter().zip(given) {
-            let value = self.join(given.value, if given.absent { Value::Null } else { Value::Unset });
+            let value = self.join(
+                given.value,
+                if given.absent {
+                    Value::Null
+                } else {
+                    Value::Unset
+                },
+            );
             ways.insert(*param, value);
             if self.function.vars[param.0 as usize].captured {
                 let slot = self.variable(Cell {
@@ -291,7 +298,11 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
                 self.solver.write(Slot::Part(node, *name), value);
             }
         }
-        if self.script { Value::Thing } else { Value::Any }
+        if self.script {
+            Value::Thing
+        } else {
+            Value::Any
+        }
     }
 
     /// A parameter and its default, or the values of two ways.
@@ -308,7 +319,10 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
         match param {
             // Everybody gives something.
             Some(i) if from.contains(&dst) => {
-                let Given { value: given, absent } = self.solver.given[self.id.0 as usize][i];
+                let Given {
+                    value: given,
+                    absent,
+                } = self.solver.given[self.id.0 as usize][i];
                 let sure = given.truth(self.solver.env.names) == Some(true);
                 if sure && !absent { given } else { value }
             }
@@ -406,7 +420,11 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
                 }
                 Obj::Literal(node) if !solver.shared_parts.contains(&node) => {
                     let part = solver.read(Slot::Part(node, field), self.id);
-                    let part = if part == Value::Unset { Value::Null } else { part };
+                    let part = if part == Value::Unset {
+                        Value::Null
+                    } else {
+                        part
+                    };
                     part.join(later, env.names)
                 }
                 _ => Value::Any,
@@ -465,7 +483,8 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
         let target = program.function(f);
         let names = &*self.solver.env.names;
         let spread = |a: &toctou_core::ir::Arg| {
-            a.name.is_some_and(|n| names.text(n) == toctou_core::ir::KEYWORDS)
+            a.name
+                .is_some_and(|n| names.text(n) == toctou_core::ir::KEYWORDS)
         };
         let unknown = unknown || args.iter().any(spread);
         let mut by_place = args.iter().filter(|a| a.name.is_none());

@@ -39,7 +39,10 @@ const UPDATE: &str = r#"async function update(entry: any, keep = false, mode?: s
 #[test]
 fn safe_parameter_that_no_call_gives() {
     safe(&[], &server(UPDATE, "  await update(entry);"));
-    safe(&[], &server(UPDATE, "  await update(entry, false, \"one\");"));
+    safe(
+        &[],
+        &server(UPDATE, "  await update(entry, false, \"one\");"),
+    );
 }
 
 #[test]
@@ -72,7 +75,10 @@ class Manager {
 fn safe_field_that_every_constructor_fills() {
     let make = "const manager = new Manager({ remote: new Remote() });";
     let helpers = format!("{STORE}\n{make}");
-    safe(&["multi-step-write"], &server(&helpers, "  await manager.put(entry);"));
+    safe(
+        &["multi-step-write"],
+        &server(&helpers, "  await manager.put(entry);"),
+    );
 }
 
 #[test]
@@ -84,7 +90,12 @@ fn dangerous_field_that_one_constructor_leaves_empty() {
     ] {
         let helpers = format!("{STORE}\n{make}");
         let tool = "  await manager.put(entry);";
-        dangerous("regular", RMW, &["memory-check-then-act", "close-race"], &server(&helpers, tool));
+        dangerous(
+            "regular",
+            RMW,
+            &["memory-check-then-act", "close-race"],
+            &server(&helpers, tool),
+        );
     }
 }
 
@@ -108,7 +119,12 @@ fn safe_result_that_is_always_the_same() {
 fn dangerous_result_that_can_be_another() {
     let kind = "function kind() { return process.env.KIND ? \"file\" : \"remote\"; }";
     let helpers = format!("{kind}\n{KIND}");
-    dangerous("regular", RMW, &[], &server(&helpers, "  await save(entry);"));
+    dangerous(
+        "regular",
+        RMW,
+        &[],
+        &server(&helpers, "  await save(entry);"),
+    );
 }
 
 /// A variable that is declared empty and filled on the first call is not settled.

@@ -1,0 +1,418 @@
+//! What values depend on: what was read, parameters, variables of enclosing functions.
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+use toctou_core::Name;
+
+/// Where a value comes from, in the terms of one function.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Source {
+    /// An event of the function (index into its events).
+    Event(u32),
+    Param(u32),
+    /// A captured variable, by its number: the function that declares it knows more.
+    Cell(u32),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Dep {
+    pub source: Source,
+    /// Which attribute of what was read: the first field that was taken.
+    pub attr: Option<Name>,
+    /// It came by way of a place in memory that others see as well.
+    pub shared: bool,
+    /// Not the value itself came from there: which of several values it is did.
+    pub implicit: bool,
+    /// It went into a question, and the value is the answer that somebody outside gave.
+    pub asked: bool,
+}
+
+impl Dep {
+    pub fn on(source: Source) -> Self {
+        Self {
+            source,
+            attr: None,
+            shared: false,
+            implicit: false,
+            asked: false,
+        }
+    }
+}
+
+const ASKED: u64 = 1 << 2;
+
+impl Dep {
+    /// In one word, ordered by source: events, parameters, variables. Where a list is cut,
+    /// what was read is the last to go.
+    pub fn pack(self) -> u64 {
+        let (kind, index) = match self.source {
+            Source::Event(i) => (0, i),
+            Source::Param(i) => (1, i),
+            Source::Cell(i) => (2, i),
+        };
+        let attr = self.attr.map_or(0, |n| n.0.wrapping_add(1));
+        (kind << 62)
+            | (u64::from(index & 0x0fff_ffff) << 34)
+            | (u64::from(attr & 0x7fff_ffff) << 3)
+            | (if self.asked { ASKED } else { 0 })
+            | (u64::from(self.implicit) << 1)
+            | u64::from(self.shared)
+    }
+
+    fn unpack(word: u64) -> Self {
+        let index = (word >> 34) as u32 & 0x0fff_ffff;
+        Self {
+            source: match word >> 62 {
+                0 => Source::Event(index),
+                1 => Source::Param(index),
+                _ => Source::Cell(index),
+            },
+            attr: ((word >> 3) as u32 & 0x7fff_ffff).checked_sub(1).map(Name),
+            asked: word & ASKED != 0,
+            implicit: word & 2 == 2,
+            shared: word & 1 == 1,
+        }
+    }
+}
+
+/// Is there anything in `b` that a set with `a` in it would take?
+fn adds(a: &[u64], b: &[u64]) -> bool {
+    let mut i = 0;
+    for &word in b {
+        while i < a.len() && a[i] < word {
+            i += 1;
+        }
+        match a.get(i) {
+            Some(&same) if same == word => {}
+            Some(_) => return true,
+            None => return a.len() < MAX_DEPS,
+        }
+    }
+    false
+}
+
+/// [`Deps::field`], for one of them.
+pub fn word_of_field(word: u64, name: Name) -> u64 {
+    let dep = Dep::unpack(word);
+    Dep {
+        attr: dep.attr.or(Some(name)),
+        ..dep
+    }
+    .pack()
+}
+
+/// [`Dep::asked`], for one of them. What was read from elsewhere than memory is what the answer
+/// was made from: somebody was given a text to work on.
+pub fn word_of_answer(word: u64, is_memory: impl Fn(u32) -> bool) -> u64 {
+    match Dep::unpack(word).source {
+        Source::Event(e) if !is_memory(e) => word,
+        _ => word | ASKED,
+    }
+}
+
+/// A small sorted set. Large ones are shared: most of what a function does depends on the same.
+#[derive(Clone, Default)]
+pub struct Deps(Words);
+
+#[derive(Clone)]
+enum Words {
+    Few(u8, [u64; FEW]),
+    Many(Rc<[u64]>),
+}
+
+/// As many are kept in place.
+const FEW: usize = 2;
+
+impl Default for Words {
+    fn default() -> Self {
+        Self::Few(0, [0; FEW])
+    }
+}
+
+impl std::ops::Deref for Words {
+    type Target = [u64];
+
+    fn deref(&self) -> &[u64] {
+        match self {
+            Self::Few(count, words) => &words[..usize::from(*count)],
+            Self::Many(words) => words,
+        }
+    }
+}
+
+impl From<&[u64]> for Words {
+    fn from(words: &[u64]) -> Self {
+        if words.len() > FEW {
+            return Self::Many(words.into());
+        }
+        let mut few = [0; FEW];
+        few[..words.len()].copy_from_slice(words);
+        Self::Few(words.len() as u8, few)
+    }
+}
+
+impl PartialEq for Deps {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Words::Many(a), Words::Many(b)) => Rc::ptr_eq(a, b) || a == b,
+            (a, b) => **a == **b,
+        }
+    }
+}
+
+impl Eq for Deps {}
+
+impl std::fmt::Debug for Deps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// A value that depends on more than this many things depends on everything:
+/// more does not change an answer, and time must stay linear.
+const MAX_DEPS: usize = 96;
+
+/// Where a set is put together.
+type Buffer = SmallVec<[u64; MAX_DEPS]>;
+
+impl Deps {
+    pub fn one(dep: Dep) -> Self {
+        Self([dep.pack()].as_slice().into())
+    }
+
+    pub fn event(index: u32) -> Self {
+        Self::one(Dep::on(Source::Event(index)))
+    }
+
+    pub fn insert(&mut self, dep: Dep) {
+        let word = dep.pack();
+        if let Err(at) = self.0.binary_search(&word) {
+            let mut words = Buffer::from_slice(&self.0);
+            words.insert(at, word);
+            words.truncate(MAX_DEPS);
+            *self = Self(words.as_slice().into());
+        }
+    }
+
+    pub fn extend(&mut self, other: &Self) {
+        if other.0.is_empty() || self == other {
+            return;
+        }
+        if self.0.is_empty() {
+            self.clone_from(other);
+            return;
+        }
+        let (a, b): (&[u64], &[u64]) = (&self.0, &other.0);
+        if a.len() + b.len() > MAX_DEPS && a.iter().chain(b).any(|w| w & ASKED != 0) {
+            let adds = |w: &u64| (w & ASKED == 0 || a.len() < MAX_DEPS) && !a.contains(w);
+            if b.iter().any(adds) {
+                *self = Self::from_words(&mut [a, b].concat());
+            }
+            return;
+        }
+        if !adds(a, b) {
+            return;
+        }
+        let mut merged = Buffer::new();
+        let (mut i, mut j) = (0, 0);
+        while merged.len() < MAX_DEPS {
+            let next = match (a.get(i), b.get(j)) {
+                (Some(x), Some(y)) if x == y => {
+                    i += 1;
+                    j += 1;
+                    *x
+                }
+                (Some(x), Some(y)) if x < y => {
+                    i += 1;
+                    *x
+                }
+                (_, Some(y)) => {
+                    j += 1;
+                    *y
+                }
+                (Some(x), None) => {
+                    i += 1;
+                    *x
+                }
+                (None, None) => break,
+            };
+            merged.push(next);
+        }
+        *self = if *merged == *b {
+            other.clone()
+        } else {
+            Self(merged.as_slice().into())
+        };
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The same, unless there is no room: then what is here already stays.
+    pub fn extend_within(&mut self, other: &Self) {
+        if self.0.len() + other.0.len() <= MAX_DEPS {
+            self.extend(other);
+        }
+    }
+
+    pub fn words(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// The set of these words, which are put in order on the way.
+    pub fn from_words(words: &mut Vec<u64>) -> Self {
+        words.sort_unstable();
+        words.dedup();
+        if words.iter().any(|w| w & ASKED != 0) {
+            // Who has it itself has no need of the answer.
+            let all = words.clone();
+            words.retain(|w| w & ASKED == 0 || all.binary_search(&(w & !ASKED)).is_err());
+        }
+        if words.len() > MAX_DEPS {
+            // What it was made from matters more than what was asked about.
+            words.retain(|w| w & ASKED == 0);
+        }
+        words.truncate(MAX_DEPS);
+        Self(words.as_slice().into())
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Dep> + '_ {
+        self.0.iter().map(|w| Dep::unpack(*w))
+    }
+
+    /// The dependencies of `value.name`. The first field that means something
+    /// is the attribute; what is taken from it later does not change that.
+    pub fn field(&self, name: Name, wrappers: &FxHashSet<Name>) -> Self {
+        if self.0.is_empty() || wrappers.contains(&name) {
+            return self.clone();
+        }
+        self.iter()
+            .map(|d| Dep {
+                attr: d.attr.or(Some(name)),
+                ..d
+            })
+            .collect()
+    }
+
+    /// The same, having passed through shared memory.
+    pub fn through_memory(&self) -> Self {
+        self.iter().map(|d| Dep { shared: true, ..d }).collect()
+    }
+
+    /// The same, for what only decides which value it is.
+    pub fn as_implicit(&self) -> Self {
+        self.iter()
+            .map(|d| Dep {
+                implicit: true,
+                ..d
+            })
+            .collect()
+    }
+
+    /// The same, for an answer to what was made from it.
+    pub fn as_asked(&self, is_memory: impl Fn(u32) -> bool) -> Self {
+        let asked = self.0.iter().map(|w| word_of_answer(*w, &is_memory));
+        Self::from_words(&mut asked.collect())
+    }
+
+    /// Events have other numbers now, or none (`u32::MAX`).
+    pub fn renumber(&mut self, map: &[u32]) {
+        *self = self
+            .iter()
+            .filter_map(|d| match d.source {
+                Source::Event(e) => {
+                    let new = map[e as usize];
+                    (new != u32::MAX).then_some(Dep {
+                        source: Source::Event(new),
+                        ..d
+                    })
+                }
+                _ => Some(d),
+            })
+            .collect();
+    }
+
+    pub fn events(&self) -> impl Iterator<Item = (u32, Option<Name>)> + '_ {
+        self.iter().filter_map(|d| match d.source {
+            Source::Event(e) => Some((e, d.attr)),
+            _ => None,
+        })
+    }
+
+    /// Is the event among them?
+    pub fn has_event(&self, event: u32) -> bool {
+        const SOURCE: u64 = !((1 << 34) - 1);
+        let first = Dep::on(Source::Event(event)).pack() & SOURCE;
+        let at = self.0.partition_point(|w| *w < first);
+        self.0.get(at).is_some_and(|w| w & SOURCE == first)
+    }
+}
+
+impl FromIterator<Dep> for Deps {
+    fn from_iter<T: IntoIterator<Item = Dep>>(iter: T) -> Self {
+        let mut words: Buffer = iter.into_iter().map(Dep::pack).collect();
+        words.sort_unstable();
+        words.dedup();
+        words.truncate(MAX_DEPS);
+        Self(words.as_slice().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(param: u32) -> Dep {
+        Dep {
+            asked: true,
+            ..Dep::on(Source::Param(param))
+        }
+    }
+
+    #[test]
+    fn a_full_set_keeps_what_it_was_made_from() {
+        let questions: Deps = (0..MAX_DEPS as u32).map(asked).collect();
+        let mut deps = questions.clone();
+        deps.extend(&Deps::event(7));
+        assert!(deps.has_event(7));
+        let mut words = questions.words().to_vec();
+        words.extend(Deps::event(7).words());
+        assert!(Deps::from_words(&mut words).has_event(7));
+    }
+
+    #[test]
+    fn a_full_set_gives_up_parameters_before_what_was_read() {
+        let params: Deps = (0..MAX_DEPS as u32)
+            .map(|i| Dep::on(Source::Param(i)))
+            .collect();
+        let mut inserted = params.clone();
+        inserted.insert(Dep::on(Source::Event(7)));
+        let mut extended = params.clone();
+        extended.extend(&Deps::event(7));
+        for deps in [inserted, extended] {
+            assert!(deps.has_event(7));
+            assert_eq!(deps.words().len(), MAX_DEPS);
+        }
+    }
+
+    #[test]
+    fn an_answer_adds_nothing_to_the_thing_itself() {
+        let mut words = vec![asked(1).pack(), Dep::on(Source::Param(1)).pack()];
+        let deps = Deps::from_words(&mut words);
+        assert_eq!(deps.iter().collect::<Vec<_>>(), [Dep::on(Source::Param(1))]);
+    }
+
+    #[test]
+    fn only_memory_is_asked_about() {
+        let both: Deps = [1, 2]
+            .map(|e| Dep::on(Source::Event(e)))
+            .into_iter()
+            .collect();
+        let answer = both.as_asked(|event| event == 1);
+        let asked: Vec<bool> = answer.iter().map(|dep| dep.asked).collect();
+        assert_eq!(asked, [true, false]);
+    }
+}
