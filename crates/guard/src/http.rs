@@ -80,9 +80,13 @@ pub(crate) async fn accept(
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let tls = tls.map(TlsAcceptor::from);
     let mut connections = tokio::task::JoinSet::new();
+    // A timer that is set to end before all others makes the runtime wake itself, by a system call. Each call would set
+    // such a one, for the next request's headers, if there were not always this one before.
+    let mut earlier = tokio::time::interval(HEADERS_WITHIN / 2);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
+            _ = earlier.tick() => continue,
             _ = stopped.wait_for(|stopped| *stopped) => break,
         };
         while connections.try_join_next().is_some() {}
