@@ -139,7 +139,12 @@ async function get() {
   return client;
 }"#;
     let source = server(helpers, "  await (await get()).text();");
-    dangerous("pedantic", &["memory-check-then-act"], &[], &source);
+    dangerous(
+        "pedantic",
+        &["memory-check-then-act"],
+        &["no-concurrency-limit"],
+        &source,
+    );
 }
 
 fn python(tool: &str) -> String {
