@@ -142,7 +142,7 @@ async function get() {
     dangerous(
         "pedantic",
         &["memory-check-then-act"],
-        &["no-concurrency-limit"],
+        &["no-concurrency-limit", "file-read-modify-write"],
         &source,
     );
 }
