@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use toctou_sync::{
-    Backend, Begin, Call, Host, HostOptions, Limit, LockRequest, Memory, Quota, RateLimits,
+    Backend, Begin, Call, Host, HostOptions, Limit, LockRequest, Locks, Memory, Quota, RateLimits,
 };
 
 /// Resident memory, in MB.
