@@ -418,10 +418,11 @@ const rooms = new Map<string, string>();"#,
     assert_eq!(found, NOTHING);
 }
 
-/// A job is looked for by its state and taken by its number: the two statements name the row
-/// in different ways, and nothing says that they mean the same one.
+/// A job is looked for by its state and taken by its number, which is found without the test of
+/// the length (`const job = rows[0]; if (!job)`). With it, the test is taken for a look whether there
+/// is a row at all.
 #[test]
-fn fn_row_found_by_state_and_taken_by_number() {
+fn fn_job_taken_after_a_test_of_the_length() {
     let found = rules(
         r#"import { Pool } from "pg";
 const pool = new Pool();"#,
