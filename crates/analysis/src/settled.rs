@@ -12,7 +12,7 @@ mod value;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Name;
-use toctou_core::ir::{Callee, ClassId, FuncId, Function, Key, Op, Term, Var};
+use toctou_core::ir::{Callee, Cell, ClassId, FuncId, FuncKind, Function, Key, Op, Term, Var};
 
 use crate::cfg::Cfg;
 use crate::points_to::{Env, Obj, PointsTo};
@@ -88,6 +88,8 @@ struct Solver<'e, 'a, 'm> {
     parts: FxHashSet<(u32, Name)>,
     /// Variables of modules that are set from outside.
     assigned_outside: FxHashSet<Name>,
+    /// Variables whose addresses somebody has.
+    lent: FxHashSet<Cell>,
 }
 
 impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
@@ -113,6 +115,7 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
             shared_parts: FxHashSet::default(),
             parts: FxHashSet::default(),
             assigned_outside: FxHashSet::default(),
+            lent: FxHashSet::default(),
             open,
         };
         solver.prepare();
@@ -216,6 +219,9 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
             let mut call = 0;
             for inst in function.blocks.iter().flat_map(|b| &b.insts) {
                 match &inst.op {
+                    Op::LoadVar { dst, cell } if function.vars[dst.0 as usize].lent => {
+                        self.lend(*cell);
+                    }
                     Op::SetIndex { obj, .. } => self.set_from_outside(id, *obj),
                     Op::SetField { obj, field, .. } => {
                         let objects = self.points_to.objects(self.points_to.node(id, *obj));
@@ -255,6 +261,15 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
         let node = self.points_to.node(f, *obj);
         let mut objects = self.points_to.objects(node).peekable();
         objects.peek().is_some() && objects.all(|o| matches!(o, Obj::Func(_)))
+    }
+
+    fn lend(&mut self, cell: Cell) {
+        self.lent.insert(cell);
+        let owner = self.env.program.function(cell.owner);
+        if owner.kind == FuncKind::ModuleInit {
+            self.assigned_outside
+                .extend(owner.vars[cell.var.0 as usize].name);
+        }
     }
 
     fn set_from_outside(&mut self, f: FuncId, var: Var) {
@@ -302,4 +317,15 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
         });
         filled.contains(&field)
     }
+}
+
+/// Variables of a function whose addresses somebody has.
+fn lent(function: &Function) -> impl Iterator<Item = Var> {
+    let is_lent = |v: &Var| function.vars[v.0 as usize].lent;
+    let own = (0..function.vars.len() as u32).map(Var).filter(is_lent);
+    let insts = function.blocks.iter().flat_map(|b| &b.insts);
+    own.chain(insts.filter_map(move |inst| match &inst.op {
+        Op::Copy { dst, src } => is_lent(dst).then_some(*src),
+        _ => None,
+    }))
 }
