@@ -791,8 +791,13 @@ impl Interp<'_, '_, '_> {
     fn rename(&mut self, from: Loc, effect: &EffectRule, view: &CallView<'_>) -> Option<u32> {
         let to = effect.value.as_ref().and_then(|p| self.place(p, view))?;
         let written = self.file_data.get(&from.key).cloned().unwrap_or_default();
-        // A folder that is moved brings its links along. A file that was written here does not.
-        if !self.file_data.contains_key(&from.key) && from.kind == ResourceKind::File {
+        // A folder that is moved brings its links along. A file does not, that was written here or
+        // found to be one.
+        if self.last_round
+            && !self.file_data.contains_key(&from.key)
+            && from.kind == ResourceKind::File
+            && !self.is_no_folder(from)
+        {
             self.cx.relinkers.insert(self.id);
         }
         if self.is_visible(from) {

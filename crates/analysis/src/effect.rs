@@ -225,6 +225,7 @@ impl Window {
             read_row: None,
             write_row: None,
             constant: false,
+            alike: false,
             clears: false,
             in_process: false,
             cross_process: true,
@@ -289,6 +290,8 @@ pub struct Window {
     pub read_row: Option<Rc<Row>>,
     pub write_row: Option<Rc<Row>>,
     pub constant: bool,
+    /// Everybody would write the same there.
+    pub alike: bool,
     /// The place is emptied: `null`, `false`.
     pub clears: bool,
     pub in_process: bool,

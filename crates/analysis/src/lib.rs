@@ -5,6 +5,7 @@
 //! to its callers ([`summary`]), pair the reads with the writes that trust
 //! them ([`windows`]), and see which pairs a client can reach ([`reach`]).
 
+mod alike;
 mod apply;
 mod calls;
 mod cfg;
@@ -36,6 +37,7 @@ mod room;
 mod roots;
 mod rows;
 mod settled;
+mod started;
 mod summarise;
 mod summary;
 mod sym;

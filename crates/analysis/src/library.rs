@@ -194,6 +194,11 @@ impl<'m> Library<'m> {
         rules
     }
 
+    /// What a method of a text does to its letters.
+    pub fn letters(&self, method: &str) -> Option<toctou_models::Letters> {
+        self.models.method(method).iter().find_map(|m| m.letters)
+    }
+
     pub fn entries(
         &mut self,
         id: EntityId,

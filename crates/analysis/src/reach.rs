@@ -99,6 +99,8 @@ pub struct ReachedWindow {
     pub read_row: Option<RowFacts>,
     pub write_row: Option<RowFacts>,
     pub constant: bool,
+    /// Everybody writes the same there.
+    pub alike: bool,
     /// The place is emptied: `null`, `false`.
     pub clears: bool,
     pub in_process: bool,
@@ -180,6 +182,8 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     let mut entries = std::mem::take(&mut cx.entries);
     entries.extend(crate::requests::handlers(&cx, edges));
     entries.extend(crate::requests::table_entries(&cx, &entries, edges));
+    crate::started::set_apart(&cx, &mut entries);
+    cx.written = crate::alike::written(&cx);
     let mut roots = roots(&cx, entries);
     let told = wrapped(&cx, &mut roots);
     let activations = activations(&cx, &roots, edges);
@@ -537,6 +541,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         read_row: w.read_row.as_ref().map(|r| row_facts(cx, r)),
         write_row: w.write_row.as_ref().map(|r| row_facts(cx, r)),
         constant: w.constant,
+        alike: is_alike(cx, w),
         clears: w.clears,
         in_process: w.in_process && reach.kind != EntryKind::Startup,
         cross_process: w.cross_process,
@@ -560,9 +565,16 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
     }
 }
 
+/// Does nobody write anything else there?
+fn is_alike(cx: &Context<'_, '_>, w: &Window) -> bool {
+    let name = crate::alike::name(&cx.syms, w.loc.key);
+    w.alike && name.is_some_and(|name| !cx.written.contains(&name))
+}
+
 fn merge(into: &mut ReachedWindow, w: &Rc<Window>, reach: Reach, cx: &Context<'_, '_>) {
     into.in_process |= w.in_process && reach.kind != EntryKind::Startup;
     into.cross_process |= w.cross_process;
+    into.alike &= is_alike(cx, w);
     // Open on one way in: what closes it on another does not help.
     if w.closed_by.is_none() && w.in_process {
         into.closed_by = None;

@@ -364,6 +364,9 @@ impl Interp<'_, '_, '_> {
             read_row: read.row.clone(),
             write_row: write.row.clone(),
             constant: write.constant,
+            alike: looked
+                && write.act == Act::Write
+                && write.value.is_some_and(|v| self.is_alike(v, write.loc)),
             clears: write.idempotent,
             in_process: walk.yielded || self.anywhere,
             cross_process: shared_by_processes,

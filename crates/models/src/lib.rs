@@ -19,6 +19,6 @@ pub use load::{
 pub use place::{PlaceBase, PlaceError, PlaceExpr};
 pub use schema::{
     CallModel, Callback, CallbackTime, ChainModel, ClassEntryModel, Cost, Do, Effect, EntryModel,
-    ExportEntryModel, Library, LockScope, MarkedEntryModel, Mode, Param, Place, ResultModel,
-    RunsModel, When,
+    ExportEntryModel, Letters, Library, LockScope, MarkedEntryModel, Mode, Param, Place,
+    ResultModel, RunsModel, When,
 };

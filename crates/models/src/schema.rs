@@ -178,6 +178,9 @@ pub struct CallModel {
     /// or how old, and not whether there is one: `info.IsDir()`.
     #[serde(default)]
     pub asides: Vec<String>,
+    /// Those of `asides` that say that it is a folder.
+    #[serde(default)]
+    pub folders: Vec<String>,
     /// For a `method`: only on a receiver that another call has shown to be a
     /// table or collection. So `delete` can mean a row where `findById` stands beside it.
     #[serde(default)]
@@ -185,6 +188,28 @@ pub struct CallModel {
     /// Only where nothing in the syntax undoes it by itself: `cm.__enter__()`, not `with cm`.
     #[serde(default)]
     pub by_hand: bool,
+    /// For a `method`: the text itself comes back, with other letters or without the space round it.
+    #[serde(default)]
+    pub letters: Option<Letters>,
+}
+
+/// What is done to the letters of a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Letters {
+    Lower,
+    Upper,
+    Trim,
+}
+
+impl Letters {
+    pub fn apply(self, text: &str) -> String {
+        match self {
+            Self::Lower => text.to_lowercase(),
+            Self::Upper => text.to_uppercase(),
+            Self::Trim => text.trim().to_owned(),
+        }
+    }
 }
 
 /// What a call does to a resource.

@@ -205,7 +205,7 @@ impl Case<'_> {
         // That there is no file, though, is what a first write is for, wherever it stands.
         let distant = w.read_act == Act::Read && self.is_distant_decision();
         let cleans_up = w.write_in_handler && w.write_positive != Some(false);
-        self.deletes() || overwrites || w.aside || w.constant || cleans_up || distant
+        self.deletes() || overwrites || w.aside || w.constant || w.alike || cleans_up || distant
     }
 
     /// A cache is filled with what was made anew: twice is waste, and no more.

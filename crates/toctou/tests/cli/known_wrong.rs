@@ -199,31 +199,6 @@ const pool = new Pool();"#,
     assert_eq!(found, ["db-check-then-write"]);
 }
 
-/// The store is always given, so the file is never used. That a value is never
-/// empty is not followed through constructors and factories.
-#[test]
-fn fp_fallback_that_the_server_never_takes() {
-    let found = rules(
-        r#"import { readFile, writeFile } from "node:fs/promises";
-import { Remote } from "./remote.js";
-class Graph {
-  private store?: Remote;
-  constructor(options: { store?: Remote }) {
-    this.store = options.store;
-  }
-  async add(name: string) {
-    if (this.store) return this.store.add(name);
-    const list = JSON.parse(await readFile("graph.json", "utf8"));
-    list.push(name);
-    await writeFile("graph.json", JSON.stringify(list));
-  }
-}
-const graph = new Graph({ store: new Remote() });"#,
-        r#"  await graph.add(text);"#,
-    );
-    assert_eq!(found, ["file-read-modify-write"]);
-}
-
 /// Rule ids of what the regular persona sees in a Go server.
 fn go_rules(body: &str) -> Vec<String> {
     let source = format!(

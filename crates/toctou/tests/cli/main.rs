@@ -27,6 +27,7 @@ mod shapes_real;
 mod shapes_rust;
 mod shapes_rust_stores;
 mod shapes_settled;
+mod shapes_started;
 mod shapes_statements;
 mod shapes_values;
 mod shapes_workers;
