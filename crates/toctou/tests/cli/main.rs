@@ -18,6 +18,7 @@ mod server;
 mod shapes;
 mod shapes_go;
 mod shapes_go_shared;
+mod shapes_kept;
 mod shapes_python;
 mod shapes_python_rows;
 mod shapes_python_stores;
