@@ -412,6 +412,7 @@ impl Interp<'_, '_, '_> {
         }
         // Callbacks and the result of a call that reads depend on what was read.
         let value = self.result_of(rule, view, fallback, read, result);
+        self.note_clock(rule, view, value);
         if entry_lock.is_some() {
             for a in &mut self.acquires {
                 if a.handle == entry_lock {

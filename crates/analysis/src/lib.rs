@@ -25,6 +25,7 @@ mod later;
 mod library;
 mod linkage;
 mod lock_models;
+mod memo;
 mod named;
 mod normal;
 mod order;

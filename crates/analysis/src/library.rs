@@ -29,6 +29,7 @@ pub struct Call {
     pub known_table: bool,
     /// Only where nothing in the syntax undoes it.
     pub by_hand: bool,
+    pub clock: Option<toctou_models::Clock>,
     /// The variables that are given what the call says.
     pub fills: Option<PlaceExpr>,
 }
@@ -441,6 +442,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
         sure: m.sure,
         known_table: m.known_table,
         by_hand: m.by_hand,
+        clock: m.clock,
         fills: place(&m.fills),
     }
 }

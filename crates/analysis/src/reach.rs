@@ -88,6 +88,13 @@ pub struct ReachedWindow {
     pub counted: bool,
     /// Only where there is a value already is it replaced.
     pub renews: bool,
+    /// It is made anew because it was too old.
+    pub aged: bool,
+    /// It is removed because it was too old, and used otherwise.
+    pub expired: bool,
+    /// What is stored under a name is made from what the name is made from, and handed out
+    /// where it is there already.
+    pub memo: bool,
     /// Others change parts of what is in this place.
     pub changed_within: bool,
     pub keyed: bool,
@@ -525,6 +532,9 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         compared: w.compared,
         counted: w.counted,
         renews: w.renews,
+        aged: w.aged,
+        expired: w.expired,
+        memo: w.memo,
         changed_within: match cx.syms.kind(w.loc.key) {
             SymKind::VarLoc(cell) => cx.changed_cells.contains(cell),
             SymKind::Field(_, name) => cx.changed_fields.contains(name),

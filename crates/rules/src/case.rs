@@ -218,6 +218,12 @@ impl Case<'_> {
             && self.is_waste()
     }
 
+    /// What has an age is kept to save work, and made anew when it is too old. A credential is
+    /// more than that: who gets it twice has logged in twice.
+    pub fn is_kept_for_a_while(&self) -> bool {
+        self.w.aged && !self.subject_mentions(&["token", "credential", "secret", "cookie"])
+    }
+
     /// Done twice, it is done for nothing, but nothing is lost: a cache that both
     /// calls fill. (Doing something to others twice is more than that.)
     pub fn is_waste(&self) -> bool {

@@ -31,7 +31,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     if w.snapshot.is_some() {
         return None;
     }
-    if w.data || !case.is_open() || !w.in_process && w.kind == ResourceKind::Memory {
+    if w.data || w.expired || !case.is_open() || !w.in_process && w.kind == ResourceKind::Memory {
         return None;
     }
     let single = mentions(case.key(), SINGLE_USE);
