@@ -29,6 +29,8 @@ pub struct Call {
     pub known_table: bool,
     /// Only where nothing in the syntax undoes it.
     pub by_hand: bool,
+    /// What comes back is the call's own.
+    pub own: bool,
     /// The variables that are given what the call says.
     pub fills: Option<PlaceExpr>,
 }
@@ -436,6 +438,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
         sure: m.sure,
         known_table: m.known_table,
         by_hand: m.by_hand,
+        own: m.own_to_call,
         fills: place(&m.fills),
     }
 }

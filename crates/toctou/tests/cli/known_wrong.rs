@@ -391,3 +391,33 @@ fn fn_workbook_written_by_its_own_path() {
     ));
     assert_eq!(found, NOTHING);
 }
+
+/// What was read before the wait is put into what is read after it, and written. The second
+/// read counts as a look again, so only other processes are named: which read each part of
+/// the written value comes from is not known.
+#[test]
+fn fn_old_list_in_a_fresh_file() {
+    let source = r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { readFileSync, writeFileSync } from "node:fs";
+import { hash } from "bcryptjs";
+const load = () => JSON.parse(readFileSync("state.json", "utf8"));
+const server = new McpServer({ name: "wrong", version: "1.0.0" });
+server.registerTool("add", {}, async ({ word }: { word: string }) => {
+  const words = load().words;
+  words.push(await hash(word, 10));
+  const state = load();
+  state.words = words;
+  writeFileSync("state.json", JSON.stringify(state));
+  return { content: [] };
+});
+"#;
+    let run =
+        Project::new(&[("server.ts", source)]).run("scan server.ts --no-config --output json");
+    let findings = &run.json()["findings"];
+    assert_eq!(
+        findings[0]["scopes"],
+        serde_json::json!(["cross-process"]),
+        "{}",
+        run.stdout
+    );
+}
