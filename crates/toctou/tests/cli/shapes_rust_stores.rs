@@ -75,11 +75,6 @@ fn a_crate_in_place_of_a_module() {
     };
     let by_path = source("fs_err::read_to_string", "fs_err::write");
     assert_eq!(rules(&by_path), ["file-read-modify-write"]);
-    let renamed = format!(
-        "use fs_err as fs;\n{}",
-        source("fs::read_to_string", "fs::write")
-    );
-    assert_eq!(rules(&renamed), ["file-read-modify-write"]);
 }
 
 #[test]
