@@ -139,6 +139,9 @@ impl Interp<'_, '_, '_> {
         if w.when.record {
             holds &= known.is_some_and(|s| self.record_class(s).is_some());
         }
+        if !w.when.imports.is_empty() {
+            holds &= self.cx.imports_any(&w.when.imports);
+        }
         holds != w.when.not
     }
 
@@ -420,6 +423,9 @@ impl Interp<'_, '_, '_> {
                 }
             }
         }
+        if rule.own {
+            self.own.insert(value);
+        }
         self.fill(rule, view, value);
         self.callbacks(rule, view, value, &mut callback_results);
         if let ([one], ResultRule::Returned) = (callback_results.as_slice(), rule.result) {
@@ -656,8 +662,13 @@ impl Interp<'_, '_, '_> {
         let key = match &effect.key {
             Some(p) => match self.place(p, view) {
                 Some(key) => key,
-                // What made an argument is not known: so is the place.
-                None if !p.fields.is_empty() => self.cx.syms.unknown(self.site()),
+                // What made an argument is not known: so is the place. A table is known by the way
+                // to it as well, whoever opened it.
+                None if !p.fields.is_empty()
+                    && !(kind == ResourceKind::Row && matches!(p.base, PlaceBase::RecvArg(_))) =>
+                {
+                    self.cx.syms.unknown(self.site())
+                }
                 None => view.recv?,
             },
             None => view.recv.unwrap_or_else(|| self.cx.syms.null()),

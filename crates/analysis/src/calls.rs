@@ -721,6 +721,8 @@ impl<'a> Interp<'_, 'a, '_> {
             lease: false,
             shared: false,
             once: false,
+            at_once: false,
+            hoped: false,
             func: self.id,
             span: self.span,
         });

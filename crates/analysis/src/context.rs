@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::finding::{EntryKind, ResourceKind};
 use toctou_core::ir::{
     Arg, BinOp, CallKind, Cell, Dispatch, FuncId, FuncKind, Function, Key, Literal, ModuleId, Op,
-    Program, TypeRef, Var,
+    Program, Target, TypeRef, Var,
 };
 use toctou_core::{Name, Names, Span};
 
@@ -809,6 +809,21 @@ impl<'a, 'm> Context<'a, 'm> {
         let defs = self.defs.entry(f).or_insert_with(|| definitions(function));
         let (block, inst) = defs.get(var.0 as usize).copied()??;
         Some(&function.blocks[block as usize].insts[inst as usize])
+    }
+
+    /// Does the program import one of these libraries, or something below one?
+    pub(crate) fn imports_any(&self, modules: &[String]) -> bool {
+        let imports = self.program.modules.iter().flat_map(|m| &m.imports);
+        imports.into_iter().any(|import| {
+            let Some(Target::External(name)) = &import.target else {
+                return false;
+            };
+            let name = self.names.text(*name);
+            modules.iter().any(|module| {
+                let below = name.strip_prefix(module.as_str());
+                below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            })
+        })
     }
 
     /// Is the place named by something that no other process has?

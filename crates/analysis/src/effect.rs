@@ -138,6 +138,10 @@ pub struct Lock {
     pub shared: bool,
     /// What runs under it runs once, before all that comes after.
     pub once: bool,
+    /// Nobody waits for it: who does not get it at once is refused.
+    pub at_once: bool,
+    /// Who was refused it goes on without.
+    pub hoped: bool,
     /// Where it is taken.
     pub func: FuncId,
     pub span: Span,
@@ -238,6 +242,7 @@ impl Window {
             cross_process: true,
             accidental: false,
             closed_by: None,
+            hoped: false,
             connection: None,
             through_memory: false,
             path_check: false,
@@ -314,6 +319,8 @@ pub struct Window {
     pub accidental: bool,
     /// A lock that closed the window in this process only.
     pub closed_by: Option<Rc<Lock>>,
+    /// A lock closes it, unless it was waited for in vain and all the same gone on.
+    pub hoped: bool,
     /// A transaction on this connection closes it, if the connection is one call's own.
     pub connection: Option<Sym>,
     /// The value came by way of memory that the process shares.

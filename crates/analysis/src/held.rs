@@ -5,6 +5,7 @@
 //! come in as acquisitions like those of a library.
 
 mod begun;
+mod passes;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -29,6 +30,9 @@ pub(crate) struct Held {
     /// Bits taken and given back, by position, in order.
     pub(crate) changes: FxHashMap<Pos, (u64, u64)>,
     pub(crate) any: bool,
+    /// As `at_entry`, if nobody who waits for a lock were ever refused.
+    hoped: Vec<u64>,
+    passes: Vec<passes::Pass>,
     /// Transactions that the rounds of a loop begin, by the loop's head: held behind it.
     after_loops: FxHashMap<u32, u64>,
 }
@@ -55,6 +59,21 @@ fn either_or(interp: &Interp<'_, '_, '_>) -> Vec<u64> {
     same
 }
 
+/// Locks of libraries that are waited for, where a failure to get them is caught.
+fn may_go_on_without(interp: &Interp<'_, '_, '_>) -> u64 {
+    let mut bits = 0;
+    for (i, a) in interp.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+        let caught = interp.function.blocks[a.at.block as usize]
+            .handler
+            .is_some();
+        let waits = a.lock.kind == LockKind::Library && !a.lock.at_once && !a.lock.shared;
+        if caught && waits && !a.if_true {
+            bits |= 1 << i;
+        }
+    }
+    bits
+}
+
 /// Does one branch lead to the one or to the other?
 fn are_alternatives(interp: &Interp<'_, '_, '_>, a: u32, b: u32) -> bool {
     let other = interp.cfg.controls_of(b);
@@ -74,6 +93,8 @@ impl Held {
             at_entry: vec![u64::MAX; n],
             changes: FxHashMap::default(),
             any,
+            hoped: Vec::new(),
+            passes: Vec::new(),
             after_loops: FxHashMap::default(),
         };
         if !any {
@@ -118,12 +139,24 @@ impl Held {
             }
         }
         held.after_loops = begun::begun_in_loops(interp, &held);
-        held.flow(interp, &if_true);
+        held.flow(interp, &if_true, 0);
+        held.passes = passes::passes(interp, &held);
+        if !held.passes.is_empty() {
+            held.flow(interp, &if_true, 0);
+        }
+        let waits = may_go_on_without(interp);
+        if waits != 0 {
+            let sure = std::mem::take(&mut held.at_entry);
+            held.flow(interp, &if_true, waits);
+            held.hoped = std::mem::replace(&mut held.at_entry, sure);
+        }
         held
     }
 
-    pub(crate) fn flow(&mut self, interp: &Interp<'_, '_, '_>, if_true: &[(Sym, u64)]) {
+    /// `hoped`: locks that are taken to be had even where taking them failed.
+    fn flow(&mut self, interp: &Interp<'_, '_, '_>, if_true: &[(Sym, u64)], hoped: u64) {
         let blocks = &interp.function.blocks;
+        self.at_entry = vec![u64::MAX; blocks.len()];
         if blocks.is_empty() {
             return;
         }
@@ -144,6 +177,7 @@ impl Held {
             }
             let mut state = self.at_entry[b as usize];
             let mut thrown = state;
+            let mut sought = 0;
             // Behind the last instruction stands what the branch decides.
             for i in 0..=blocks[b as usize].insts.len() {
                 let at = Pos {
@@ -152,6 +186,7 @@ impl Held {
                 };
                 if let Some((take, give)) = self.changes.get(&at) {
                     state = (state & !give) | take;
+                    sought |= take & hoped;
                     // A failed acquisition took nothing; a failed release is taken as done.
                     thrown &= state | take;
                     thrown &= !give;
@@ -160,7 +195,7 @@ impl Held {
             }
             for edge in &interp.cfg.succs[b as usize] {
                 let mut out = if edge.kind == crate::cfg::EdgeKind::Handler {
-                    thrown
+                    thrown | sought
                 } else {
                     state
                 };
@@ -178,6 +213,11 @@ impl Held {
                         if taken && *handle == sym {
                             out |= bits;
                         }
+                    }
+                }
+                for pass in &self.passes {
+                    if pass.from == b && pass.to == edge.to.0 {
+                        out |= pass.bits;
                     }
                 }
                 if let Some(begun) = self.after_loops.get(&b)
@@ -254,7 +294,24 @@ impl Held {
         if !self.any {
             return 0;
         }
-        let mut state = self.at_entry[at.block as usize];
+        self.from_entry(self.at_entry[at.block as usize], at)
+    }
+
+    /// Not held for sure: who waited for it in vain goes on without.
+    pub(crate) fn hoped_at(&self, at: Pos) -> u64 {
+        match self.hoped.get(at.block as usize) {
+            Some(state) => self.from_entry(*state, at) & !self.at(at),
+            None => 0,
+        }
+    }
+
+    /// Is it a way of those who have the lock already?
+    fn is_passed(&self, interp: &Interp<'_, '_, '_>, block: u32, bit: u64) -> bool {
+        let past = |p: &passes::Pass| p.bits & bit != 0 && interp.cfg.dominates(p.to, block);
+        self.passes.iter().any(past)
+    }
+
+    fn from_entry(&self, mut state: u64, at: Pos) -> u64 {
         if state == u64::MAX {
             return 0;
         }
@@ -338,6 +395,8 @@ impl Interp<'_, '_, '_> {
                     lease: false,
                     shared: false,
                     once: false,
+                    at_once: false,
+                    hoped: false,
                     func: self.id,
                     span,
                 }),
@@ -380,7 +439,7 @@ impl Interp<'_, '_, '_> {
             // An instruction that can fail, with the lock held and nobody to give it back.
             let mut skipped = false;
             for (b, block) in self.function.blocks.iter().enumerate() {
-                if block.handler.is_some() {
+                if block.handler.is_some() || held.is_passed(self, b as u32, bit) {
                     continue;
                 }
                 for (n, inst) in block.insts.iter().enumerate() {
@@ -565,6 +624,35 @@ impl Interp<'_, '_, '_> {
 
     /// A lock that is held from the read to the write.
     pub(crate) fn protect(&self, window: &mut Window, lock: &Rc<Lock>) {
+        if lock.hoped {
+            let mut closed = window.clone();
+            self.close(&mut closed, lock);
+            window.hoped |= !self.is_open(&closed);
+        } else {
+            self.close(window, lock);
+        }
+    }
+
+    /// Locks that are held here if those who waited for them got them.
+    pub(crate) fn protect_hoped(&self, window: &mut Window, hoped: u64) {
+        for lock in self.hoped_locks(hoped) {
+            self.protect(window, &lock);
+        }
+    }
+
+    pub(crate) fn hoped_locks(&self, hoped: u64) -> impl Iterator<Item = Rc<Lock>> {
+        let acquires = self.acquires.iter().take(MAX_ACQUIRES).enumerate();
+        acquires
+            .filter(move |(i, _)| hoped >> i & 1 == 1)
+            .map(|(_, a)| {
+                Rc::new(Lock {
+                    hoped: true,
+                    ..Lock::clone(&a.lock)
+                })
+            })
+    }
+
+    fn close(&self, window: &mut Window, lock: &Rc<Lock>) {
         // One that others hold beside us keeps nobody out.
         if lock.shared {
             return;

@@ -138,6 +138,8 @@ pub struct Interp<'c, 'a, 'm> {
     /// What somebody outside answered: not made from what the question was made from, it says
     /// how things are there.
     pub(crate) answers: FxHashSet<Sym>,
+    /// What nobody but the call and who called it can have set.
+    pub(crate) own: FxHashSet<Sym>,
     /// Receivers that were used as tables.
     pub tables: FxHashSet<Sym>,
     /// The statement at hand stands further below.
@@ -218,6 +220,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             receivers: FxHashSet::default(),
             awaited: FxHashSet::default(),
             answers: FxHashSet::default(),
+            own: FxHashSet::default(),
             tables: FxHashSet::default(),
             through: None,
             conditions: RefCell::default(),

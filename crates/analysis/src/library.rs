@@ -30,6 +30,8 @@ pub struct Call {
     /// Only where nothing in the syntax undoes it.
     pub by_hand: bool,
     pub clock: Option<toctou_models::Clock>,
+    /// What comes back is the call's own.
+    pub own: bool,
     /// The variables that are given what the call says.
     pub fills: Option<PlaceExpr>,
 }
@@ -443,6 +445,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
         known_table: m.known_table,
         by_hand: m.by_hand,
         clock: m.clock,
+        own: m.own_to_call,
         fills: place(&m.fills),
     }
 }

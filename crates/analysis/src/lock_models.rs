@@ -71,6 +71,8 @@ impl Interp<'_, '_, '_> {
             lease: false,
             shared: false,
             once: false,
+            at_once: false,
+            hoped: false,
             func: self.id,
             span: self.span,
         }))
@@ -114,6 +116,8 @@ impl Interp<'_, '_, '_> {
             lease: effect.effect.lease,
             shared: effect.effect.shared,
             once: effect.effect.once,
+            at_once: effect.effect.at_once,
+            hoped: false,
             func: self.id,
             span: self.span,
         });
@@ -168,6 +172,8 @@ impl Interp<'_, '_, '_> {
             lease: false,
             shared: false,
             once: false,
+            at_once: false,
+            hoped: false,
             func: self.id,
             span: self.span,
         });
@@ -209,6 +215,8 @@ impl Interp<'_, '_, '_> {
             lease: false,
             shared: false,
             once: false,
+            at_once: false,
+            hoped: false,
             func: self.id,
             span: self.span,
         });

@@ -114,6 +114,8 @@ pub struct ReachedWindow {
     pub cross_process: bool,
     pub accidental: bool,
     pub closed_by: Option<LockFacts>,
+    /// A lock closes it, unless it was waited for in vain and all the same gone on.
+    pub hoped: bool,
     /// It is all in one transaction, on a connection that other calls use as well.
     pub shared_connection: bool,
     pub partial: Option<LockFacts>,
@@ -570,6 +572,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         write_positive: w.positive,
         taken: w.taken,
         waits: w.waits,
+        hoped: w.hoped,
         role: cx.program.file_of(w.meet).role,
         reached_by: vec![reach],
     }
@@ -585,6 +588,7 @@ fn merge(into: &mut ReachedWindow, w: &Rc<Window>, reach: Reach, cx: &Context<'_
     into.in_process |= w.in_process && reach.kind != EntryKind::Startup;
     into.cross_process |= w.cross_process;
     into.alike &= is_alike(cx, w);
+    into.hoped &= w.hoped;
     // Open on one way in: what closes it on another does not help.
     if w.closed_by.is_none() && w.in_process {
         into.closed_by = None;

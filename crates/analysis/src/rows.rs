@@ -200,6 +200,8 @@ impl Interp<'_, '_, '_> {
             lease: false,
             shared: false,
             once: false,
+            at_once: false,
+            hoped: false,
             func: self.id,
             span: self.span,
         })

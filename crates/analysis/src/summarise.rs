@@ -74,6 +74,7 @@ impl Interp<'_, '_, '_> {
                     call.locks.push(Rc::clone(&a.lock));
                 }
             }
+            call.locks.extend(self.hoped_locks(held.hoped_at(at)));
             call.yields_before |= first_yield.around(at).0;
             summary.sym_calls.push(call);
         }

@@ -384,6 +384,7 @@ impl Interp<'_, '_, '_> {
             cross_process: shared_by_processes,
             accidental: !walk.yielded && !self.anywhere,
             closed_by: None,
+            hoped: false,
             connection: None,
             partial: read.lock.clone().or_else(|| write.lock.clone()),
             other_writes: walk.other_writes || walk.files_aside && !given_back,
@@ -416,6 +417,8 @@ impl Interp<'_, '_, '_> {
                 window.partial = Some(Rc::clone(&a.lock));
             }
         }
+        let hoped = held.hoped_at(read.at) & held.hoped_at(write.at) & !walk.broken;
+        self.protect_hoped(&mut window, hoped);
         self.is_open(&window).then_some(window)
     }
 
@@ -612,6 +615,7 @@ impl Interp<'_, '_, '_> {
                         self.protect(&mut window, &a.lock);
                     }
                 }
+                self.protect_hoped(&mut window, held.hoped_at(w.at));
             }
             for lock in &w.locks {
                 self.protect(&mut window, lock);
@@ -641,7 +645,7 @@ fn distinct(windows: Vec<Rc<Window>>) -> Vec<Rc<Window>> {
             (w.write.last().func, w.write.last().span),
             w.loc,
             w.label,
-            (w.in_process, w.cross_process),
+            (w.in_process, w.cross_process, w.hoped),
         );
         let depth = |w: &Window| w.path.as_ref().map_or(0, |p| p.depth());
         match best.get(&key) {

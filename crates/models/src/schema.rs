@@ -62,8 +62,8 @@ pub struct Library {
     /// Front ends whose programs this model speaks about.
     pub languages: Vec<String>,
     /// Import names that lead to this library. `<global>` is what needs no
-    /// import; `fs:promises` is the object `promises` of module `fs`. The types
-    /// of all of them are those of the first.
+    /// import; `fs:promises` is the object `promises` of module `fs`; `fs_err=fs` is a module
+    /// that has itself what the first has below `fs`. The types of all of them are those of the first.
     pub modules: Vec<String>,
     /// Libraries, by `id`, whose calls and entries these modules have as well
     /// (`fs-extra` has all of `fs`). What is said here wins; of those named, the first wins.
@@ -194,6 +194,10 @@ pub struct CallModel {
     /// It tells the time, or compares with it. What has an age is there to be made anew.
     #[serde(default)]
     pub clock: Option<Clock>,
+    /// What comes back was set by who called the caller, and by no other call: an
+    /// asynchronous context's value.
+    #[serde(default)]
+    pub own_to_call: bool,
 }
 
 /// What is done to the letters of a text.
@@ -271,6 +275,9 @@ pub struct Effect {
     /// The lock is held only where the result of the call is true.
     #[serde(default)]
     pub tries: bool,
+    /// Nobody waits for the lock: who does not get it at once is refused.
+    #[serde(default)]
+    pub at_once: bool,
     /// The callback runs once in the life of the lock, and everybody waits for its end.
     #[serde(default)]
     pub once: bool,
@@ -432,11 +439,13 @@ pub enum LockScope {
 #[serde(transparent)]
 pub struct Place(pub String);
 
-/// A test on a value at the call. Of `is`, `contains`, `present` and `record`, those given must all hold.
+/// A test on a value at the call. Of `is`, `contains`, `present`, `record` and `imports`, those given must all hold.
 /// A value that is not known fails `is` and `contains`, and so passes them with `not`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct When {
+    /// Not needed for `imports`, which is about the program.
+    #[serde(default = "receiver")]
     pub place: Place,
     /// The value is a constant that is one of these (numbers and booleans as text).
     #[serde(default)]
@@ -451,9 +460,17 @@ pub struct When {
     /// The value is an object of one of the `records`, made here.
     #[serde(default)]
     pub record: bool,
+    /// The program imports one of these modules, or something below one: which database stands
+    /// behind an interface that many have.
+    #[serde(default)]
+    pub imports: Vec<String>,
     /// The test must fail.
     #[serde(default)]
     pub not: bool,
+}
+
+fn receiver() -> Place {
+    Place("recv".to_owned())
 }
 
 /// A function argument that the library calls. If what stands at `place` is

@@ -407,3 +407,53 @@ const pool = new Pool();"#,
     );
     assert_eq!(found, NOTHING);
 }
+
+/// What was read before the wait is put into what is read after it, and written. The second
+/// read counts as a look again, so only other processes are named: which read each part of
+/// the written value comes from is not known.
+#[test]
+fn fn_old_list_in_a_fresh_file() {
+    let source = r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { readFileSync, writeFileSync } from "node:fs";
+import { hash } from "bcryptjs";
+const load = () => JSON.parse(readFileSync("state.json", "utf8"));
+const server = new McpServer({ name: "wrong", version: "1.0.0" });
+server.registerTool("add", {}, async ({ word }: { word: string }) => {
+  const words = load().words;
+  words.push(await hash(word, 10));
+  const state = load();
+  state.words = words;
+  writeFileSync("state.json", JSON.stringify(state));
+  return { content: [] };
+});
+"#;
+    let run =
+        Project::new(&[("server.ts", source)]).run("scan server.ts --no-config --output json");
+    let findings = &run.json()["findings"];
+    assert_eq!(
+        findings[0]["scopes"],
+        serde_json::json!(["cross-process"]),
+        "{}",
+        run.stdout
+    );
+}
+
+/// In Rust: a library as a whole under another name. Its functions are found by their full path.
+#[test]
+fn fn_library_under_another_name() {
+    let source = r#"use fs_err as fs;
+use rmcp::{tool, tool_router};
+pub struct Server;
+#[tool_router]
+impl Server {
+    #[tool]
+    fn save(&self, text: String) -> anyhow::Result<()> {
+        let old = fs::read_to_string("a.txt")?;
+        fs::write("a.txt", format!("{old}{text}"))?;
+        Ok(())
+    }
+}
+"#;
+    let run = Project::new(&[("main.rs", source)]).run("scan main.rs --no-config --output json");
+    assert_eq!(run.rules(), NOTHING);
+}
