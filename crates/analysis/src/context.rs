@@ -200,6 +200,8 @@ pub struct Words {
     pub wrappers: FxHashSet<Name>,
     /// What says of which kind a thing is, or how old.
     pub asides: FxHashSet<Name>,
+    /// What asks where a path leads, or whether it is a link.
+    pub judges: FxHashSet<Name>,
     /// How many rows the last statement has changed, asked of who has run it.
     pub rowcount: Name,
 }
@@ -251,6 +253,7 @@ impl<'a, 'm> Context<'a, 'm> {
             .map(|w| names.intern(w)),
             rowcount: names.intern("rowcount"),
             asides: models.asides().map(|w| names.intern(w)).collect(),
+            judges: models.judges().map(|w| names.intern(w)).collect(),
             wrappers: [
                 "rows", "row", "data", "result", "results", "value", "values", "items", "length",
                 "size", "0", "ids", "docs", "rowCount", "count", "changes", "error", "body",

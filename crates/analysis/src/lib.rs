@@ -18,6 +18,7 @@ mod entries;
 mod held;
 mod instance;
 mod interp;
+mod judged;
 mod kept;
 mod latch;
 mod later;
