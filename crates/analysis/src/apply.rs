@@ -748,6 +748,8 @@ impl Interp<'_, '_, '_> {
             event.constant = self.is_constant(v) || self.is_template(v, loc);
             event.puts_back = kind == ResourceKind::Memory && v == loc.key;
         }
+        // `if path.is_symlink()`: the call itself is the question.
+        event.judged = act == Act::Resolve && self.is_judging(view, view.entity.as_slice());
         event.idempotent = effect.idempotency.iter().any(|p| self.is_given(p, view));
         if kind == ResourceKind::File && act == Act::Write {
             event.value = value;

@@ -100,6 +100,7 @@ impl<'a> Interp<'_, 'a, '_> {
 
         let (funcs, exts) = self.cx.points_to.targets(self.id, number);
         let (mut funcs, exts) = (funcs.to_vec(), exts.to_vec());
+        self.note_judging(&view, &exts);
         let mut bound: Option<Rc<[Sym]>> = None;
         match value.map(|v| self.cx.syms.kind(v)) {
             Some(SymKind::Func(f)) => funcs = vec![*f],
@@ -606,6 +607,8 @@ impl<'a> Interp<'_, 'a, '_> {
         if !gate.is_empty() {
             self.gates.push((self.at, gate));
         }
+        let judged = self.map_deps(&summary.judged, &mut inst);
+        self.judged.extend(&judged);
         for call in &summary.sym_calls {
             self.enter_sym_call(call, &mut inst);
         }

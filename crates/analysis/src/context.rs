@@ -204,6 +204,8 @@ pub struct Words {
     pub asides: FxHashSet<Name>,
     /// … that it is a folder.
     pub folders: FxHashSet<Name>,
+    /// What asks where a path leads, or whether it is a link.
+    pub judges: FxHashSet<Name>,
     /// How many rows the last statement has changed, asked of who has run it.
     pub rowcount: Name,
 }
@@ -262,6 +264,7 @@ impl<'a, 'm> Context<'a, 'm> {
             rowcount: names.intern("rowcount"),
             asides: models.asides().map(|w| names.intern(w)).collect(),
             folders: models.folders().map(|w| names.intern(w)).collect(),
+            judges: models.judges().map(|w| names.intern(w)).collect(),
             wrappers: [
                 "rows", "row", "data", "result", "results", "value", "values", "items", "length",
                 "size", "0", "ids", "docs", "rowCount", "count", "changes", "error", "body",

@@ -103,6 +103,8 @@ pub struct Row {
     pub returning: bool,
     /// COUNT, MAX: about the table, not a row.
     pub aggregate: bool,
+    /// Whichever row there is.
+    pub sample: bool,
     /// A database constraint or clause makes a second insert fail or do nothing.
     pub unique: bool,
     /// The result (rows or their number) is looked at.
@@ -181,6 +183,8 @@ pub struct Event {
     pub puts_back: bool,
     /// All of a collection is gone through.
     pub collection: bool,
+    /// Of a path that was resolved: it was asked where it leads.
+    pub judged: bool,
     /// Not visible outside this function.
     pub local: bool,
     /// Identity of the access, through the calls that lead to it.

@@ -87,6 +87,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 duck: e.duck,
                 constant: e.constant,
                 collection: e.collection,
+                judged: e.judged,
                 copies: e.copies,
                 puts_back: e.puts_back,
                 local: false,

@@ -132,6 +132,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub windows: Vec<InnerWindow>,
     pub(crate) room: Room,
     pub gates: Vec<(Pos, Deps)>,
+    /// What was asked about where it lies.
+    pub judged: Deps,
     /// Registers whose value is the receiver of a further call, or used at all.
     pub receivers: FxHashSet<Var>,
     pub(crate) awaited: FxHashSet<Var>,
@@ -217,6 +219,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             windows: Vec::new(),
             room: Room::default(),
             gates: Vec::new(),
+            judged: Deps::default(),
             receivers: FxHashSet::default(),
             awaited: FxHashSet::default(),
             answers: FxHashSet::default(),
@@ -387,6 +390,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         self.windows.clear();
         self.room = Room::default();
         self.gates.clear();
+        self.judged = Deps::default();
         self.yields.clear();
         self.chain_poison.clear();
         self.failing.clear();
@@ -833,6 +837,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             duck: false,
             constant: false,
             collection: false,
+            judged: false,
             copies: false,
             puts_back: false,
             local: false,

@@ -19,6 +19,7 @@ mod entries;
 mod held;
 mod instance;
 mod interp;
+mod judged;
 mod kept;
 mod latch;
 mod later;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::finding::{EntryKind, ResourceKind};
 use toctou_core::ir::FuncId;
-use toctou_core::{FileRole, Span};
+use toctou_core::{FileRole, Name, Span};
 use toctou_models::{LockScope, Mode};
 
 use crate::context::{Context, DefectKind, FoundEntry, Thread};
@@ -101,8 +101,8 @@ pub struct ReachedWindow {
     pub checked: Vec<String>,
     /// Of what was checked, somebody in the program changes something.
     pub checked_changes: bool,
-    /// What was checked is set when the program makes the row, and by no statement after that.
-    pub checked_is_final: bool,
+    /// What of it is set when the program makes the row, and by no statement after that.
+    pub checked_final: Vec<String>,
     pub read_row: Option<RowFacts>,
     pub write_row: Option<RowFacts>,
     pub constant: bool,
@@ -476,26 +476,32 @@ fn row_facts(cx: &Context<'_, '_>, row: &Rc<Row>) -> RowFacts {
     }
 }
 
-/// A column that nobody ever changes is as it was when it was checked.
-fn checked_changes(cx: &Context<'_, '_>, w: &Window) -> bool {
+/// May somebody change this column of rows that are there?
+fn changes(cx: &Context<'_, '_>, w: &Window, column: Name) -> bool {
     // A table that is reached by a variable may have other names elsewhere.
     let named = matches!(cx.syms.kind(w.loc.key), SymKind::Str(_) | SymKind::Class(_));
-    if w.loc.kind != ResourceKind::Row || w.checked.is_empty() || !named {
+    if w.loc.kind != ResourceKind::Row || !named {
         return true;
     }
     match cx.updated.get(&w.loc.key) {
-        Some(Some(columns)) => w
-            .checked
-            .iter()
-            .any(|c| columns.contains(&crate::place::plain(cx.names.text(*c)))),
+        Some(Some(columns)) => columns.contains(&crate::place::plain(cx.names.text(column))),
         Some(None) => true,
         None => false,
     }
 }
 
+/// A column that nobody ever changes is as it was when it was checked.
+fn checked_changes(cx: &Context<'_, '_>, w: &Window) -> bool {
+    w.checked.is_empty() || w.checked.iter().any(|c| changes(cx, w, *c))
+}
+
 /// Only who makes the rows of a table knows all that is done to them.
-fn checked_is_final(cx: &Context<'_, '_>, w: &Window) -> bool {
-    !checked_changes(cx, w) && !cx.unread_statements && cx.inserted.contains(&w.loc.key)
+fn checked_final(cx: &Context<'_, '_>, w: &Window) -> Vec<String> {
+    if cx.unread_statements || !cx.inserted.contains(&w.loc.key) {
+        return Vec::new();
+    }
+    let same = w.checked.iter().filter(|c| !changes(cx, w, **c));
+    same.map(|c| cx.names.text(*c).to_owned()).collect()
 }
 
 fn lock_facts(cx: &Context<'_, '_>, lock: &Rc<Lock>) -> LockFacts {
@@ -549,7 +555,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
             .map(|n| cx.names.text(*n).to_owned())
             .collect(),
         checked_changes: checked_changes(cx, w),
-        checked_is_final: checked_is_final(cx, w),
+        checked_final: checked_final(cx, w),
         read_row: w.read_row.as_ref().map(|r| row_facts(cx, r)),
         write_row: w.write_row.as_ref().map(|r| row_facts(cx, r)),
         constant: w.constant,

@@ -357,6 +357,7 @@ impl Interp<'_, '_, '_> {
                 summary.throw_deps.extend(gate);
             }
         }
+        self.hand_on_judged(summary);
     }
 
     /// For each block: can somebody have run before it begins, and after it ends?
@@ -427,6 +428,7 @@ pub(crate) fn compress(summary: &mut Summary) {
                 old.ctrl.extend(&e.ctrl);
                 old.yields_before |= e.yields_before;
                 old.yields_after |= e.yields_after;
+                old.judged |= e.judged;
             }
             None => {
                 let i = kept.len() as u32;

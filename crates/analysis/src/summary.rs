@@ -45,6 +45,8 @@ pub struct Summary {
     pub answers: bool,
     /// Reads that decide whether the function fails.
     pub throw_deps: Deps,
+    /// What of the caller is asked about where it lies.
+    pub judged: Deps,
     /// Somebody else can run during a call.
     pub yields: bool,
     pub may_throw: bool,

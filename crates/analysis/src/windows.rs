@@ -22,6 +22,7 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     interp.note_conflicts();
     interp.note_counts();
     interp.note_swaps();
+    interp.settle_judged();
     let ctrl = interp.event_controls();
     for (event, deps) in interp.events.iter_mut().zip(ctrl) {
         event.ctrl.extend(&deps);
@@ -244,12 +245,17 @@ impl Interp<'_, '_, '_> {
             .any(|(e, attr)| {
                 e as usize == r && attr.is_none_or(|a| !self.cx.words.others.contains(&a))
             });
-        let path_check = read.act == Act::Resolve
+        let resolved = read.act == Act::Resolve
             && tested
             && judged
             && write.loc.kind == ResourceKind::File
             && (keyed || read.loc.key == write.loc.key);
-        let snapshot = self.is_snapshot(read, write, data);
+        // It was not asked where it leads, or another path is used that only has its name.
+        if resolved && !(read.judged && self.is_of_path(r as u32, read, write)) {
+            return None;
+        }
+        let path_check = resolved;
+        let snapshot = self.is_snapshot(r as u32, write, data);
         let counted = tested && self.counts_up(r, w);
         let data = data && !counted;
         let chosen = keyed && self.chose_another(r as u32, write);

@@ -323,6 +323,12 @@ impl Models {
         calls.flat_map(|call| call.folders.iter().map(String::as_str))
     }
 
+    /// What asks where a path leads, or whether it is a link.
+    pub fn judges(&self) -> impl Iterator<Item = &str> {
+        let calls = self.libraries.iter().flat_map(|l| &l.call);
+        calls.flat_map(|call| call.judged_by.iter().map(String::as_str))
+    }
+
     /// Methods of exported objects that a runtime calls.
     pub fn export_entries(&self) -> impl Iterator<Item = &ExportEntryModel> {
         self.libraries.iter().flat_map(|l| &l.export_entry)

@@ -181,6 +181,10 @@ pub struct CallModel {
     /// Those of `asides` that say that it is a folder.
     #[serde(default)]
     pub folders: Vec<String>,
+    /// Methods and functions that hold what comes back, a path, against something: a folder
+    /// that it has to be in, or that it is no link.
+    #[serde(default)]
+    pub judged_by: Vec<String>,
     /// For a `method`: only on a receiver that another call has shown to be a
     /// table or collection. So `delete` can mean a row where `findById` stands beside it.
     #[serde(default)]

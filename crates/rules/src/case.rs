@@ -148,12 +148,15 @@ impl Case<'_> {
 
     /// A count is compared, and the function that does it calls that a limit.
     pub fn speaks_of_a_limit(&self) -> bool {
-        let function = self.program.function(self.w.meet);
-        let text = self
-            .program
-            .file_of(self.w.meet)
-            .slice(function.span)
-            .to_ascii_lowercase();
+        // … where it is compared: a long function speaks of many things.
+        let (before, after) = (400, 1_600);
+        let function = self.program.function(self.w.meet).span;
+        let read = self.w.read[0].span;
+        let start = function.start.max(read.start.saturating_sub(before));
+        let end = function.end.min(read.end.saturating_add(after));
+        let file = self.program.file_of(self.w.meet);
+        let bytes = file.text.as_bytes().get(start as usize..end as usize);
+        let text = String::from_utf8_lossy(bytes.unwrap_or_default()).to_ascii_lowercase();
         let words = [
             "rate limit",
             "ratelimit",
@@ -229,6 +232,18 @@ impl Case<'_> {
     pub fn is_waste(&self) -> bool {
         let busy = self.w.constant && is_busy_flag(&self.w.key);
         !(self.w.other_writes || busy || self.w.changed_within)
+    }
+
+    /// The columns that are written are others than those that were read: what
+    /// somebody else writes to the latter stays.
+    pub fn writes_other_columns(&self) -> bool {
+        let (Some(read), Some(write)) = (&self.w.read_row, &self.w.write_row) else {
+            return false;
+        };
+        let named = |list: &[String]| !list.is_empty() && list.iter().all(|c| c != "*");
+        named(&read.columns)
+            && named(&write.columns)
+            && !read.columns.iter().any(|c| write.columns.contains(c))
     }
 
     /// An atomic step of the store after a separate test: the value is right, the test is not.

@@ -374,6 +374,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             match self.cx.syms.kind(sym) {
                 SymKind::Not(inner) => sym = *inner,
                 SymKind::Eq(a, b) if matches!(self.cx.syms.kind(*b), SymKind::Null) => sym = *a,
+                SymKind::New(..) => return true,
                 kind => return matches!(kind, SymKind::Object(fields) if fields.len() > 1),
             }
         }
