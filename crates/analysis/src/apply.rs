@@ -728,7 +728,13 @@ impl Interp<'_, '_, '_> {
             }
         }
         let mut event = self.event(act, loc);
-        event.mode = e.mode;
+        event.mode = match e.mode {
+            // Who does not ask whether it was swapped goes on as if it were.
+            Mode::Conditional if effect.filter.is_some() && !self.is_looked_at(view.dst) => {
+                Mode::Atomic
+            }
+            mode => mode,
+        };
         event.duck = duck;
         event.key_deps = self.deps_of(loc.key);
         if let Some(v) = value {

@@ -158,7 +158,10 @@ impl<'a> Interp<'_, 'a, '_> {
             }
         }
         for &e in &exts {
+            // An instance that is called itself is the receiver.
+            let called = value.filter(|_| self.cx.entities.get(e).instance);
             let view = CallView {
+                recv: view.recv.or(called),
                 entity: Some(e),
                 arg_vars: view.arg_vars.clone(),
                 ..view
@@ -712,6 +715,7 @@ impl<'a> Interp<'_, 'a, '_> {
             lease: false,
             shared: false,
             once: false,
+            counted: false,
             func: self.id,
             span: self.span,
         });

@@ -138,6 +138,9 @@ pub struct Lock {
     pub shared: bool,
     /// What runs under it runs once, before all that comes after.
     pub once: bool,
+    /// It is a permit of so and so many, which one may take and another give: a lock for
+    /// those who do both.
+    pub counted: bool,
     /// Where it is taken.
     pub func: FuncId,
     pub span: Span,

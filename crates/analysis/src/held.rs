@@ -12,7 +12,7 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Span;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::{BinOp, Op, Term, Var};
+use toctou_core::ir::{BinOp, Inst, Op, Term, Var};
 use toctou_models::LockScope;
 
 use crate::context::{DefectKind, FoundDefect};
@@ -29,6 +29,8 @@ pub(crate) struct Held {
     /// Bits taken and given back, by position, in order.
     pub(crate) changes: FxHashMap<Pos, (u64, u64)>,
     pub(crate) any: bool,
+    /// Permits that nobody here gives back: what was taken is for others to give.
+    lone: u64,
     /// Transactions that the rounds of a loop begin, by the loop's head: held behind it.
     after_loops: FxHashMap<u32, u64>,
 }
@@ -74,6 +76,7 @@ impl Held {
             at_entry: vec![u64::MAX; n],
             changes: FxHashMap::default(),
             any,
+            lone: 0,
             after_loops: FxHashMap::default(),
         };
         if !any {
@@ -106,6 +109,12 @@ impl Held {
                 }
             }
             held.changes.entry(*at).or_default().1 |= bits;
+        }
+        for (i, a) in interp.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+            let gives = |(_, release): &(Pos, Release)| is_release(a, release);
+            if a.lock.counted && !interp.releases.iter().any(gives) {
+                held.lone |= 1 << i;
+            }
         }
         // Removing the lock file gives the lock back.
         for e in &interp.events {
@@ -251,6 +260,11 @@ impl Held {
 
     /// Held when the instruction at `at` runs.
     pub(crate) fn at(&self, at: Pos) -> u64 {
+        self.taken_at(at) & !self.lone
+    }
+
+    /// Taken, and not given back, when the instruction at `at` runs.
+    fn taken_at(&self, at: Pos) -> u64 {
         if !self.any {
             return 0;
         }
@@ -270,7 +284,7 @@ impl Held {
     }
 
     pub(crate) fn at_end(&self, block: u32, insts: usize) -> u64 {
-        self.at(Pos {
+        self.taken_at(Pos {
             block,
             inst: insts as u32,
         })
@@ -338,6 +352,7 @@ impl Interp<'_, '_, '_> {
                     lease: false,
                     shared: false,
                     once: false,
+                    counted: false,
                     func: self.id,
                     span,
                 }),
@@ -540,10 +555,23 @@ impl Interp<'_, '_, '_> {
                     block: at.block,
                     inst: i as u32,
                 };
-                return made == a.at || self.given_back_at(made) != 0;
+                return made == a.at
+                    || self.given_back_at(made) != 0
+                    || self.is_given_what_is_made(inst, a.at);
             }
         }
         Some(self.val(src)) == a.handle
+    }
+
+    /// `await wait_for(lock.acquire(), 5)`: what fails then is the acquisition.
+    fn is_given_what_is_made(&self, call: &Inst, at: Pos) -> bool {
+        let made = self.function.blocks[at.block as usize].insts[at.inst as usize]
+            .op
+            .dst();
+        match &call.op {
+            Op::Call { args, .. } => args.iter().any(|arg| Some(arg.value) == made),
+            _ => false,
+        }
     }
 
     pub(crate) fn given_back_at(&self, at: Pos) -> u64 {

@@ -71,6 +71,7 @@ impl Interp<'_, '_, '_> {
             lease: false,
             shared: false,
             once: false,
+            counted: false,
             func: self.id,
             span: self.span,
         }))
@@ -102,11 +103,15 @@ impl Interp<'_, '_, '_> {
             None => true,
             Some(p) => {
                 let permits = self.place(p, view);
-                permits
+                // One that is made here, by this call for itself, lets everybody in.
+                let own = matches!(self.cx.syms.kind(key), SymKind::Call(_));
+                let one = permits
                     .and_then(|s| self.constant_text(s))
-                    .is_some_and(|t| t == "1")
+                    .is_some_and(|t| t == "1");
+                one && !own
             }
         };
+        let counted = effect.permits.is_some() && effect.callback.is_none() && !guard;
         let lock = Rc::new(Lock {
             key,
             scope: effect.effect.scope,
@@ -114,6 +119,7 @@ impl Interp<'_, '_, '_> {
             lease: effect.effect.lease,
             shared: effect.effect.shared,
             once: effect.effect.once,
+            counted,
             func: self.id,
             span: self.span,
         });
@@ -168,6 +174,7 @@ impl Interp<'_, '_, '_> {
             lease: false,
             shared: false,
             once: false,
+            counted: false,
             func: self.id,
             span: self.span,
         });
@@ -209,6 +216,7 @@ impl Interp<'_, '_, '_> {
             lease: false,
             shared: false,
             once: false,
+            counted: false,
             func: self.id,
             span: self.span,
         });

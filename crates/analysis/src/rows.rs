@@ -200,6 +200,7 @@ impl Interp<'_, '_, '_> {
             lease: false,
             shared: false,
             once: false,
+            counted: false,
             func: self.id,
             span: self.span,
         })
