@@ -412,6 +412,7 @@ impl Interp<'_, '_, '_> {
         }
         // Callbacks and the result of a call that reads depend on what was read.
         let value = self.result_of(rule, view, fallback, read, result);
+        self.note_clock(rule, view, value);
         if entry_lock.is_some() {
             for a in &mut self.acquires {
                 if a.handle == entry_lock {
@@ -797,8 +798,13 @@ impl Interp<'_, '_, '_> {
     fn rename(&mut self, from: Loc, effect: &EffectRule, view: &CallView<'_>) -> Option<u32> {
         let to = effect.value.as_ref().and_then(|p| self.place(p, view))?;
         let written = self.file_data.get(&from.key).cloned().unwrap_or_default();
-        // A folder that is moved brings its links along. A file that was written here does not.
-        if !self.file_data.contains_key(&from.key) && from.kind == ResourceKind::File {
+        // A folder that is moved brings its links along. A file does not, that was written here or
+        // found to be one.
+        if self.last_round
+            && !self.file_data.contains_key(&from.key)
+            && from.kind == ResourceKind::File
+            && !self.is_no_folder(from)
+        {
             self.cx.relinkers.insert(self.id);
         }
         if self.is_visible(from) {

@@ -578,6 +578,15 @@ impl<'a> Interp<'_, 'a, '_> {
             self.failing.push(self.at);
         }
         self.calls_yielding |= summary.yields;
+        for &given in &summary.ages {
+            let given = match given {
+                Some(i) => entry.args.get(i as usize).copied(),
+                None => entry.recv,
+            };
+            if let Some(sym) = given {
+                self.note_age(sym);
+            }
+        }
         let lexical_this = callee.kind == FuncKind::Arrow && self.is_lexically_inside(f);
         let mut inst = Instance {
             entry: &entry,

@@ -190,6 +190,10 @@ pub struct Event {
     pub in_handler: bool,
     /// It was looked for a name that is free, and that one is given back.
     pub free: bool,
+    /// It is written only if it still is what it was: compared with that at once.
+    pub swaps: bool,
+    /// What was read is compared with the time: all of it, or one of its attributes.
+    pub aged: Option<Option<Name>>,
 }
 
 impl Event {
@@ -223,11 +227,15 @@ impl Window {
             compared: false,
             counted: false,
             renews: false,
+            aged: false,
+            expired: false,
+            memo: false,
             keyed: false,
             checked: Vec::new(),
             read_row: None,
             write_row: None,
             constant: false,
+            alike: false,
             clears: false,
             in_process: false,
             cross_process: true,
@@ -285,6 +293,13 @@ pub struct Window {
     pub counted: bool,
     /// Only where there is a value already is it replaced.
     pub renews: bool,
+    /// It is made anew because it was too old.
+    pub aged: bool,
+    /// It is removed because it was too old, and used otherwise.
+    pub expired: bool,
+    /// What is stored under a name is made from what the name is made from, and handed out
+    /// where it is there already.
+    pub memo: bool,
     /// The place that is written depends on what was read.
     pub keyed: bool,
     /// Attributes of what was read that decide about the write.
@@ -292,6 +307,8 @@ pub struct Window {
     pub read_row: Option<Rc<Row>>,
     pub write_row: Option<Rc<Row>>,
     pub constant: bool,
+    /// Everybody would write the same there.
+    pub alike: bool,
     /// The place is emptied: `null`, `false`.
     pub clears: bool,
     pub in_process: bool,

@@ -94,6 +94,8 @@ impl<'a> Interp<'_, 'a, '_> {
                 idempotent: e.idempotent,
                 in_handler: e.in_handler,
                 free: e.free,
+                swaps: e.swaps,
+                aged: e.aged,
             };
             if e.trail.depth() > 24 {
                 continue;

@@ -6,6 +6,8 @@
 //! are put in at their call, in this function's terms.
 
 pub(crate) mod access;
+mod age;
+mod flow;
 mod memory;
 mod ready;
 mod values;
@@ -101,6 +103,8 @@ pub struct Interp<'c, 'a, 'm> {
     /// Variables that are set in several places; what they are in this block,
     /// and were at the end of others.
     pub(crate) several: FxHashSet<Var>,
+    /// Where they are set; none of those that other functions set as well.
+    set_in: FxHashMap<Var, Vec<u32>>,
     local: FxHashMap<Var, Sym>,
     exits: FxHashMap<u32, FxHashMap<Var, Sym>>,
     round: u32,
@@ -110,6 +114,10 @@ pub struct Interp<'c, 'a, 'm> {
     /// What a value that differs by the way taken can be.
     pub alternatives: FxHashMap<Sym, Vec<Sym>>,
     below: FxHashMap<Sym, Deps>,
+    /// Values that are the time, or made of it.
+    clocks: FxHashSet<Sym>,
+    /// What the function was given and compares with the time.
+    pub(crate) ages: Vec<Option<u32>>,
     /// Values that were put into a place in memory, by this function or below.
     pub stored: FxHashMap<Sym, Vec<Sym>>,
     /// What the files written here hold, also those that nobody else can name.
@@ -185,6 +193,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             vals: vec![null; function.vars.len()],
             assigned: vec![0; function.vars.len()],
             several: FxHashSet::default(),
+            set_in: FxHashMap::default(),
+            clocks: FxHashSet::default(),
+            ages: Vec::new(),
             local: FxHashMap::default(),
             exits: FxHashMap::default(),
             round: 0,
@@ -246,17 +257,22 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
     fn prepare(&mut self) {
         let mut calls = 0;
         let mut once: FxHashSet<Var> = self.function.params.iter().copied().collect();
-        for block in &self.function.blocks {
+        let mut cells: FxHashSet<Var> = FxHashSet::default();
+        for (b, block) in self.function.blocks.iter().enumerate() {
             self.call_ordinals.push(calls);
             for inst in &block.insts {
                 let set = match &inst.op {
                     Op::StoreVar { cell, .. } if cell.owner == self.id => Some(cell.var),
                     op => op.dst(),
                 };
-                if let Some(v) = set
-                    && !once.insert(v)
-                {
-                    self.several.insert(v);
+                if let Some(v) = set {
+                    if !once.insert(v) {
+                        self.several.insert(v);
+                    }
+                    self.set_in.entry(v).or_default().push(b as u32);
+                    if matches!(inst.op, Op::StoreVar { .. }) {
+                        cells.insert(v);
+                    }
                 }
                 match &inst.op {
                     Op::Call { callee, args, .. } => {
@@ -333,6 +349,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 _ => {}
             }
         }
+        let several = &self.several;
+        self.set_in
+            .retain(|v, _| several.contains(v) && !cells.contains(v));
         for (i, param) in self.function.params.iter().enumerate() {
             let sym = self.cx.syms.make(SymKind::Param(i as u32));
             self.vals[param.0 as usize] = sym;
@@ -376,13 +395,12 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             ordinal_base[b] = total;
             total += block.insts.len() as u32 + 1;
         }
+        let mut done = vec![false; function.blocks.len()];
         for b in self.cfg.rpo.clone() {
             let block = &function.blocks[b as usize];
             let mut call = self.call_ordinals[b as usize];
-            self.local = match self.cfg.preds[b as usize].as_slice() {
-                [one] => self.exits.get(one).cloned().unwrap_or_default(),
-                _ => FxHashMap::default(),
-            };
+            self.local = self.known_at(b, &done);
+            done[b as usize] = true;
             for (i, inst) in block.insts.iter().enumerate() {
                 self.at = Pos {
                     block: b,
@@ -612,6 +630,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                         })))
                     }
                 };
+                if matches!(op, BinOp::Compare | BinOp::Arith) {
+                    self.note_compared(l, r);
+                }
                 if matches!(op, BinOp::Eq | BinOp::Ne | BinOp::Compare) {
                     self.note_column(l, r, sym);
                     self.note_column(r, l, sym);
@@ -816,6 +837,8 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             idempotent: false,
             in_handler: false,
             free: false,
+            swaps: false,
+            aged: None,
         };
         if let Some(below) = &self.through {
             below.put(&mut event);

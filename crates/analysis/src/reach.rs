@@ -88,6 +88,13 @@ pub struct ReachedWindow {
     pub counted: bool,
     /// Only where there is a value already is it replaced.
     pub renews: bool,
+    /// It is made anew because it was too old.
+    pub aged: bool,
+    /// It is removed because it was too old, and used otherwise.
+    pub expired: bool,
+    /// What is stored under a name is made from what the name is made from, and handed out
+    /// where it is there already.
+    pub memo: bool,
     /// Others change parts of what is in this place.
     pub changed_within: bool,
     pub keyed: bool,
@@ -99,6 +106,8 @@ pub struct ReachedWindow {
     pub read_row: Option<RowFacts>,
     pub write_row: Option<RowFacts>,
     pub constant: bool,
+    /// Everybody writes the same there.
+    pub alike: bool,
     /// The place is emptied: `null`, `false`.
     pub clears: bool,
     pub in_process: bool,
@@ -180,6 +189,8 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     let mut entries = std::mem::take(&mut cx.entries);
     entries.extend(crate::requests::handlers(&cx, edges));
     entries.extend(crate::requests::table_entries(&cx, &entries, edges));
+    crate::started::set_apart(&cx, &mut entries);
+    cx.written = crate::alike::written(&cx);
     let mut roots = roots(&cx, entries);
     let told = wrapped(&cx, &mut roots);
     let activations = activations(&cx, &roots, edges);
@@ -521,6 +532,9 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         compared: w.compared,
         counted: w.counted,
         renews: w.renews,
+        aged: w.aged,
+        expired: w.expired,
+        memo: w.memo,
         changed_within: match cx.syms.kind(w.loc.key) {
             SymKind::VarLoc(cell) => cx.changed_cells.contains(cell),
             SymKind::Field(_, name) => cx.changed_fields.contains(name),
@@ -537,6 +551,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         read_row: w.read_row.as_ref().map(|r| row_facts(cx, r)),
         write_row: w.write_row.as_ref().map(|r| row_facts(cx, r)),
         constant: w.constant,
+        alike: is_alike(cx, w),
         clears: w.clears,
         in_process: w.in_process && reach.kind != EntryKind::Startup,
         cross_process: w.cross_process,
@@ -560,9 +575,16 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
     }
 }
 
+/// Does nobody write anything else there?
+fn is_alike(cx: &Context<'_, '_>, w: &Window) -> bool {
+    let name = crate::alike::name(&cx.syms, w.loc.key);
+    w.alike && name.is_some_and(|name| !cx.written.contains(&name))
+}
+
 fn merge(into: &mut ReachedWindow, w: &Rc<Window>, reach: Reach, cx: &Context<'_, '_>) {
     into.in_process |= w.in_process && reach.kind != EntryKind::Startup;
     into.cross_process |= w.cross_process;
+    into.alike &= is_alike(cx, w);
     // Open on one way in: what closes it on another does not help.
     if w.closed_by.is_none() && w.in_process {
         into.closed_by = None;

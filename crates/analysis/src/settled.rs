@@ -12,7 +12,7 @@ mod value;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Name;
-use toctou_core::ir::{Cell, ClassId, FuncId, FuncKind, Function, Key, Op, Term, Var};
+use toctou_core::ir::{Callee, Cell, ClassId, FuncId, FuncKind, Function, Key, Op, Term, Var};
 
 use crate::cfg::Cfg;
 use crate::points_to::{Env, Obj, PointsTo};
@@ -84,6 +84,8 @@ struct Solver<'e, 'a, 'm> {
     dynamic: FxHashSet<ClassId>,
     /// Objects that others may change.
     shared_parts: FxHashSet<u32>,
+    /// The fields that objects are written out with.
+    parts: FxHashSet<(u32, Name)>,
     /// Variables of modules that are set from outside.
     assigned_outside: FxHashSet<Name>,
     /// Variables whose addresses somebody has.
@@ -111,6 +113,7 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
             filled: FxHashMap::default(),
             dynamic: FxHashSet::default(),
             shared_parts: FxHashSet::default(),
+            parts: FxHashSet::default(),
             assigned_outside: FxHashSet::default(),
             lent: FxHashSet::default(),
             open,
@@ -227,15 +230,18 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
                         }
                     }
                     Op::Object { dst, fields } => {
-                        let named = |(key, _): &(Key, _)| matches!(key, Key::Name(_));
-                        if !fields.iter().all(named) {
-                            self.shared_parts
-                                .insert(self.points_to.node(id, *dst).number());
+                        let node = self.points_to.node(id, *dst).number();
+                        for (key, _) in fields {
+                            match key {
+                                Key::Name(name) => self.parts.insert((node, *name)),
+                                _ => self.shared_parts.insert(node),
+                            };
                         }
                     }
-                    Op::Call { args, .. } => {
+                    Op::Call { args, callee, .. } => {
                         // A library may change what it is given.
-                        if self.points_to.targets(id, call).0.is_empty() {
+                        let known = !self.points_to.targets(id, call).0.is_empty();
+                        if !known && !self.is_of_function(id, callee) {
                             args.iter().for_each(|a| self.set_from_outside(id, a.value));
                         }
                         call += 1;
@@ -245,6 +251,16 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
                 }
             }
         }
+    }
+
+    /// `f.bind(this)`: a function is made ready, and nothing is done to what it gets.
+    fn is_of_function(&self, f: FuncId, callee: &Callee) -> bool {
+        let Callee::Method { obj, .. } = callee else {
+            return false;
+        };
+        let node = self.points_to.node(f, *obj);
+        let mut objects = self.points_to.objects(node).peekable();
+        objects.peek().is_some() && objects.all(|o| matches!(o, Obj::Func(_)))
     }
 
     fn lend(&mut self, cell: Cell) {

@@ -94,6 +94,7 @@ impl Interp<'_, '_, '_> {
                 summary.leases.push((Rc::clone(&a.lock), waits));
             }
         }
+        summary.ages = std::mem::take(&mut self.ages);
         summary.events = self.events;
         compress(&mut summary);
         summary

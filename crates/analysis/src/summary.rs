@@ -52,6 +52,8 @@ pub struct Summary {
     pub leaves_held: Vec<(Rc<Lock>, bool)>,
     /// Locks (by key) that it gives back without having taken them.
     pub releases: Vec<Sym>,
+    /// What it was given and compares with the time: parameters, and `None` for its object.
+    pub ages: Vec<Option<u32>>,
     /// It commits or rolls back what it has not begun.
     pub ends_transaction: bool,
     /// Locks that end by themselves, and the waits under each, in order.

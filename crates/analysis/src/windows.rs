@@ -21,6 +21,7 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     interp.settle();
     interp.note_conflicts();
     interp.note_counts();
+    interp.note_swaps();
     let ctrl = interp.event_controls();
     for (event, deps) in interp.events.iter_mut().zip(ctrl) {
         event.ctrl.extend(&deps);
@@ -299,6 +300,10 @@ impl Interp<'_, '_, '_> {
         if data && self.reads_in_place(read, w) {
             return None;
         }
+        // Whoever was quicker is not overwritten.
+        if write.swaps && read.loc.kind == ResourceKind::Memory {
+            return None;
+        }
         // Waiting for what another call has begun, and keeping it, is the cure.
         if write.copies && !data {
             return None;
@@ -362,11 +367,21 @@ impl Interp<'_, '_, '_> {
             compared: self.is_compared(r, write),
             counted,
             renews: tested && self.renews(r, write),
+            aged: tested
+                && !data
+                && !walk.opens
+                && write.act == Act::Write
+                && self.is_aged(r, write, walk.sends),
+            expired: tested && self.is_expired(r, write),
+            memo: looked && self.is_memo(read, write),
             keyed,
             checked: checked.clone(),
             read_row: read.row.clone(),
             write_row: write.row.clone(),
             constant: write.constant,
+            alike: looked
+                && write.act == Act::Write
+                && write.value.is_some_and(|v| self.is_alike(v, write.loc)),
             clears: write.idempotent,
             in_process: walk.yielded || self.anywhere,
             cross_process: shared_by_processes,
@@ -420,7 +435,7 @@ impl Interp<'_, '_, '_> {
     }
 
     /// Does the function give back what was read, and not only whether it was there?
-    fn is_given_back(&self, r: usize) -> bool {
+    pub(crate) fn is_given_back(&self, r: usize) -> bool {
         let others = self.cx.words.others;
         self.function.blocks.iter().any(|block| {
             let Term::Return(Some(v)) = block.term else {
@@ -461,6 +476,8 @@ impl Interp<'_, '_, '_> {
                 let limit = |s: Sym| {
                     !self.is_empty_value(s)
                         && !counted(s)
+                        && !self.is_age(left)
+                        && !self.is_age(right)
                         && !matches!(self.cx.syms.kind(s), SymKind::Str(_) | SymKind::Bool(_))
                 };
                 call.callee == crate::sym::CalleeSym::Method(self.cx.words.op)
@@ -551,8 +568,9 @@ impl Interp<'_, '_, '_> {
                     self.cx.syms.contains(side, read.loc.key)
                         && !matches!(self.cx.syms.kind(side), SymKind::Call(_))
                 };
+                // That it is another than it should be says that there is one.
                 if let SymKind::Eq(a, b) = *self.cx.syms.kind(sym)
-                    && (itself(a) || itself(b))
+                    && (itself(a) && self.is_constant(b) || itself(b) && self.is_constant(a))
                     && self.cfg.dominates(next.0, at)
                 {
                     plainly = Some(said);

@@ -317,6 +317,12 @@ impl Models {
         calls.flat_map(|call| call.asides.iter().map(String::as_str))
     }
 
+    /// Those of them that say that it is a folder.
+    pub fn folders(&self) -> impl Iterator<Item = &str> {
+        let calls = self.libraries.iter().flat_map(|l| &l.call);
+        calls.flat_map(|call| call.folders.iter().map(String::as_str))
+    }
+
     /// Methods of exported objects that a runtime calls.
     pub fn export_entries(&self) -> impl Iterator<Item = &ExportEntryModel> {
         self.libraries.iter().flat_map(|l| &l.export_entry)

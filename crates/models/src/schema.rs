@@ -178,6 +178,9 @@ pub struct CallModel {
     /// or how old, and not whether there is one: `info.IsDir()`.
     #[serde(default)]
     pub asides: Vec<String>,
+    /// Those of `asides` that say that it is a folder.
+    #[serde(default)]
+    pub folders: Vec<String>,
     /// For a `method`: only on a receiver that another call has shown to be a
     /// table or collection. So `delete` can mean a row where `findById` stands beside it.
     #[serde(default)]
@@ -185,6 +188,45 @@ pub struct CallModel {
     /// Only where nothing in the syntax undoes it by itself: `cm.__enter__()`, not `with cm`.
     #[serde(default)]
     pub by_hand: bool,
+<<<<<<< HEAD
+    /// For a `method`: the text itself comes back, with other letters or without the space round it.
+    #[serde(default)]
+    pub letters: Option<Letters>,
+}
+
+/// What is done to the letters of a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Letters {
+    Lower,
+    Upper,
+    Trim,
+}
+
+impl Letters {
+    pub fn apply(self, text: &str) -> String {
+        match self {
+            Self::Lower => text.to_lowercase(),
+            Self::Upper => text.to_uppercase(),
+            Self::Trim => text.trim().to_owned(),
+        }
+    }
+=======
+    /// It tells the time, or compares with it. What has an age is there to be made anew.
+    #[serde(default)]
+    pub clock: Option<Clock>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Clock {
+    /// What comes back is the time: `Date.now()`. What is compared with it has an age.
+    Now,
+    /// What comes back is how old the receiver and the arguments are: `time.Since(t)`.
+    Age,
+    /// The same, if one of them is the time: `now.Sub(t)`.
+    Compare,
+>>>>>>> work-prec
 }
 
 /// What a call does to a resource.

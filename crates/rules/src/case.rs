@@ -205,7 +205,7 @@ impl Case<'_> {
         // That there is no file, though, is what a first write is for, wherever it stands.
         let distant = w.read_act == Act::Read && self.is_distant_decision();
         let cleans_up = w.write_in_handler && w.write_positive != Some(false);
-        self.deletes() || overwrites || w.aside || w.constant || cleans_up || distant
+        self.deletes() || overwrites || w.aside || w.constant || w.alike || cleans_up || distant
     }
 
     /// A cache is filled with what was made anew: twice is waste, and no more.
@@ -216,6 +216,12 @@ impl Case<'_> {
             && w.given_back
             && !self.deletes()
             && self.is_waste()
+    }
+
+    /// What has an age is kept to save work, and made anew when it is too old. A credential is
+    /// more than that: who gets it twice has logged in twice.
+    pub fn is_kept_for_a_while(&self) -> bool {
+        self.w.aged && !self.subject_mentions(&["token", "credential", "secret", "cookie"])
     }
 
     /// Done twice, it is done for nothing, but nothing is lost: a cache that both

@@ -354,7 +354,12 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                     _ => false,
                 };
                 if event.at.block == block && asks && self.answers_by_failing(event) {
-                    out.insert(Dep::on(Source::Event(i as u32)));
+                    // That a path leads somewhere says nothing about where.
+                    let well = self.cx.words.others[0];
+                    out.insert(Dep {
+                        attr: (event.act == Act::Resolve).then_some(well),
+                        ..Dep::on(Source::Event(i as u32))
+                    });
                 }
             }
         }

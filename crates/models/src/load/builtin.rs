@@ -115,6 +115,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/python/web.toml"),
     ),
     (
+        "rust/clock.toml",
+        include_str!("../../libraries/rust/clock.toml"),
+    ),
+    (
         "rust/dashmap.toml",
         include_str!("../../libraries/rust/dashmap.toml"),
     ),
