@@ -109,7 +109,7 @@ fn safe_limit_that_is_swapped_in() {
     go(
         &[],
         "var used atomic.Int64",
-        "for {\nold := used.Load()\nif old + in.N > 100 { return nil, nil, errors.New(\"full\") }\nif used.CompareAndSwap(old, old + in.N) { return nil, nil, nil }\n}",
+        "for {\nold := used.Load()\nif old + in.N > 100 { return nil, nil, errors.New(\"quota\") }\nif used.CompareAndSwap(old, old + in.N) { return nil, nil, nil }\n}",
     );
 }
 
@@ -118,12 +118,12 @@ fn dangerous_swap_that_nobody_asks_about() {
     go(
         &["non-atomic-rate-limit"],
         "var used atomic.Int64",
-        "old := used.Load()\nif old + in.N > 100 { return nil, nil, errors.New(\"full\") }\nused.CompareAndSwap(old, old + in.N)\nreturn nil, nil, nil",
+        "old := used.Load()\nif old + in.N > 100 { return nil, nil, errors.New(\"quota\") }\nused.CompareAndSwap(old, old + in.N)\nreturn nil, nil, nil",
     );
     go(
         &["non-atomic-rate-limit"],
         "var used atomic.Int64",
-        "old := used.Load()\nif old + in.N > 100 { return nil, nil, errors.New(\"full\") }\nused.Add(in.N)\nreturn nil, nil, nil",
+        "old := used.Load()\nif old + in.N > 100 { return nil, nil, errors.New(\"quota\") }\nused.Add(in.N)\nreturn nil, nil, nil",
     );
 }
 
