@@ -18,12 +18,7 @@ pub use load::{
 };
 pub use place::{PlaceBase, PlaceError, PlaceExpr};
 pub use schema::{
-<<<<<<< HEAD
-    CallModel, Callback, CallbackTime, ChainModel, ClassEntryModel, Cost, Do, Effect, EntryModel,
-    ExportEntryModel, Letters, Library, LockScope, MarkedEntryModel, Mode, Param, Place,
-=======
     CallModel, Callback, CallbackTime, ChainModel, ClassEntryModel, Clock, Cost, Do, Effect,
-    EntryModel, ExportEntryModel, Library, LockScope, MarkedEntryModel, Mode, Param, Place,
->>>>>>> work-prec
-    ResultModel, RunsModel, When,
+    EntryModel, ExportEntryModel, Letters, Library, LockScope, MarkedEntryModel, Mode, Param,
+    Place, ResultModel, RunsModel, When,
 };

@@ -188,10 +188,23 @@ pub struct CallModel {
     /// Only where nothing in the syntax undoes it by itself: `cm.__enter__()`, not `with cm`.
     #[serde(default)]
     pub by_hand: bool,
-<<<<<<< HEAD
     /// For a `method`: the text itself comes back, with other letters or without the space round it.
     #[serde(default)]
     pub letters: Option<Letters>,
+    /// It tells the time, or compares with it. What has an age is there to be made anew.
+    #[serde(default)]
+    pub clock: Option<Clock>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Clock {
+    /// What comes back is the time: `Date.now()`. What is compared with it has an age.
+    Now,
+    /// What comes back is how old the receiver and the arguments are: `time.Since(t)`.
+    Age,
+    /// The same, if one of them is the time: `now.Sub(t)`.
+    Compare,
 }
 
 /// What is done to the letters of a text.
@@ -211,22 +224,6 @@ impl Letters {
             Self::Trim => text.trim().to_owned(),
         }
     }
-=======
-    /// It tells the time, or compares with it. What has an age is there to be made anew.
-    #[serde(default)]
-    pub clock: Option<Clock>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Clock {
-    /// What comes back is the time: `Date.now()`. What is compared with it has an age.
-    Now,
-    /// What comes back is how old the receiver and the arguments are: `time.Since(t)`.
-    Age,
-    /// The same, if one of them is the time: `now.Sub(t)`.
-    Compare,
->>>>>>> work-prec
 }
 
 /// What a call does to a resource.
