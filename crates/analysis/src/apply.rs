@@ -370,8 +370,7 @@ impl Interp<'_, '_, '_> {
             }
             match effect.effect.r#do {
                 Do::Lock => {
-                    let guard = rule.result == ResultRule::Recv;
-                    let handle = self.lock_effect(effect, view, guard, &mut callback_results);
+                    let handle = self.lock_effect(effect, view, rule, &mut callback_results);
                     match rule.result {
                         // What comes back has nothing to do with the lock.
                         ResultRule::None => {}

@@ -112,7 +112,12 @@ impl Held {
         }
         for (i, a) in interp.acquires.iter().enumerate().take(MAX_ACQUIRES) {
             let gives = |(_, release): &(Pos, Release)| is_release(a, release);
-            if a.lock.counted && !interp.releases.iter().any(gives) {
+            // … or that are of this call alone.
+            let own = match *interp.cx.syms.kind(interp.cx.syms.root(a.lock.key)) {
+                SymKind::Cell(cell) => cell.owner == interp.id && !interp.cx.is_module_cell(cell),
+                _ => false,
+            };
+            if a.lock.counted && (own || !interp.releases.iter().any(gives)) {
                 held.lone |= 1 << i;
             }
         }
@@ -384,7 +389,13 @@ impl Interp<'_, '_, '_> {
             let bit = 1u64 << i;
             // A guard gives its lock back on every way out.
             let guard = a.handle == Some(a.lock.key);
-            if a.if_true || guard || a.lock.kind == LockKind::Flag || a.lock.kind.is_transaction() {
+            let lone = held.lone & bit != 0;
+            if a.if_true
+                || guard
+                || lone
+                || a.lock.kind == LockKind::Flag
+                || a.lock.kind.is_transaction()
+            {
                 continue;
             }
             let released = self.releases.iter().any(|(_, r)| is_release(a, r))

@@ -4,7 +4,7 @@
 use crate::calls::{CallView, Entry};
 use crate::effect::{Lock, LockKind};
 use crate::interp::{Acquire, Interp};
-use crate::library::{Call, EffectRule};
+use crate::library::{Call, EffectRule, ResultRule};
 use crate::sym::{CallSym, CalleeSym, Sym, SymKind};
 use std::rc::Rc;
 use toctou_models::LockScope;
@@ -90,7 +90,7 @@ impl Interp<'_, '_, '_> {
         &mut self,
         effect: &EffectRule,
         view: &CallView<'_>,
-        guard: bool,
+        rule: &Call,
         results: &mut Vec<Sym>,
     ) -> Option<Sym> {
         let key = effect
@@ -111,7 +111,11 @@ impl Interp<'_, '_, '_> {
                 one && !own
             }
         };
-        let counted = effect.permits.is_some() && effect.callback.is_none() && !guard;
+        let guard = rule.result == ResultRule::Recv;
+        // Nothing comes back that would give it back: anybody can.
+        let counted = effect.permits.is_some()
+            && effect.callback.is_none()
+            && rule.result == ResultRule::None;
         let lock = Rc::new(Lock {
             key,
             scope: effect.effect.scope,
