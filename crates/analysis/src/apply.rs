@@ -373,8 +373,7 @@ impl Interp<'_, '_, '_> {
             }
             match effect.effect.r#do {
                 Do::Lock => {
-                    let guard = rule.result == ResultRule::Recv;
-                    let handle = self.lock_effect(effect, view, guard, &mut callback_results);
+                    let handle = self.lock_effect(effect, view, rule, &mut callback_results);
                     match rule.result {
                         // What comes back has nothing to do with the lock.
                         ResultRule::None => {}
@@ -740,7 +739,13 @@ impl Interp<'_, '_, '_> {
             }
         }
         let mut event = self.event(act, loc);
-        event.mode = e.mode;
+        event.mode = match e.mode {
+            // Who does not ask whether it was swapped goes on as if it were.
+            Mode::Conditional if effect.filter.is_some() && !self.is_looked_at(view.dst) => {
+                Mode::Atomic
+            }
+            mode => mode,
+        };
         event.duck = duck;
         event.key_deps = self.deps_of(loc.key);
         if let Some(v) = value {

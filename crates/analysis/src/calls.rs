@@ -159,7 +159,10 @@ impl<'a> Interp<'_, 'a, '_> {
             }
         }
         for &e in &exts {
+            // An instance that is called itself is the receiver.
+            let called = value.filter(|_| self.cx.entities.get(e).instance);
             let view = CallView {
+                recv: view.recv.or(called),
                 entity: Some(e),
                 arg_vars: view.arg_vars.clone(),
                 ..view
@@ -726,6 +729,7 @@ impl<'a> Interp<'_, 'a, '_> {
             once: false,
             at_once: false,
             hoped: false,
+            counted: false,
             func: self.id,
             span: self.span,
         });

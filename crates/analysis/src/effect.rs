@@ -144,6 +144,9 @@ pub struct Lock {
     pub at_once: bool,
     /// Who was refused it goes on without.
     pub hoped: bool,
+    /// It is a permit of so and so many, which one may take and another give: a lock for
+    /// those who do both.
+    pub counted: bool,
     /// Where it is taken.
     pub func: FuncId,
     pub span: Span,

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Span;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::{BinOp, Op, Term, Var};
+use toctou_core::ir::{BinOp, Inst, Op, Term, Var};
 use toctou_models::LockScope;
 
 use crate::context::{DefectKind, FoundDefect};
@@ -33,6 +33,8 @@ pub(crate) struct Held {
     /// As `at_entry`, if nobody who waits for a lock were ever refused.
     hoped: Vec<u64>,
     passes: Vec<passes::Pass>,
+    /// Permits that nobody here gives back: what was taken is for others to give.
+    lone: u64,
     /// Transactions that the rounds of a loop begin, by the loop's head: held behind it.
     after_loops: FxHashMap<u32, u64>,
 }
@@ -95,6 +97,7 @@ impl Held {
             any,
             hoped: Vec::new(),
             passes: Vec::new(),
+            lone: 0,
             after_loops: FxHashMap::default(),
         };
         if !any {
@@ -127,6 +130,17 @@ impl Held {
                 }
             }
             held.changes.entry(*at).or_default().1 |= bits;
+        }
+        for (i, a) in interp.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+            let gives = |(_, release): &(Pos, Release)| is_release(a, release);
+            // … or that are of this call alone.
+            let own = match *interp.cx.syms.kind(interp.cx.syms.root(a.lock.key)) {
+                SymKind::Cell(cell) => cell.owner == interp.id && !interp.cx.is_module_cell(cell),
+                _ => false,
+            };
+            if a.lock.counted && (own || !interp.releases.iter().any(gives)) {
+                held.lone |= 1 << i;
+            }
         }
         // Removing the lock file gives the lock back.
         for e in &interp.events {
@@ -291,6 +305,11 @@ impl Held {
 
     /// Held when the instruction at `at` runs.
     pub(crate) fn at(&self, at: Pos) -> u64 {
+        self.taken_at(at) & !self.lone
+    }
+
+    /// Taken, and not given back, when the instruction at `at` runs.
+    fn taken_at(&self, at: Pos) -> u64 {
         if !self.any {
             return 0;
         }
@@ -327,7 +346,7 @@ impl Held {
     }
 
     pub(crate) fn at_end(&self, block: u32, insts: usize) -> u64 {
-        self.at(Pos {
+        self.taken_at(Pos {
             block,
             inst: insts as u32,
         })
@@ -397,6 +416,7 @@ impl Interp<'_, '_, '_> {
                     once: false,
                     at_once: false,
                     hoped: false,
+                    counted: false,
                     func: self.id,
                     span,
                 }),
@@ -428,7 +448,13 @@ impl Interp<'_, '_, '_> {
             let bit = 1u64 << i;
             // A guard gives its lock back on every way out.
             let guard = a.handle == Some(a.lock.key);
-            if a.if_true || guard || a.lock.kind == LockKind::Flag || a.lock.kind.is_transaction() {
+            let lone = held.lone & bit != 0;
+            if a.if_true
+                || guard
+                || lone
+                || a.lock.kind == LockKind::Flag
+                || a.lock.kind.is_transaction()
+            {
                 continue;
             }
             let released = self.releases.iter().any(|(_, r)| is_release(a, r))
@@ -599,10 +625,23 @@ impl Interp<'_, '_, '_> {
                     block: at.block,
                     inst: i as u32,
                 };
-                return made == a.at || self.given_back_at(made) != 0;
+                return made == a.at
+                    || self.given_back_at(made) != 0
+                    || self.is_given_what_is_made(inst, a.at);
             }
         }
         Some(self.val(src)) == a.handle
+    }
+
+    /// `await wait_for(lock.acquire(), 5)`: what fails then is the acquisition.
+    fn is_given_what_is_made(&self, call: &Inst, at: Pos) -> bool {
+        let made = self.function.blocks[at.block as usize].insts[at.inst as usize]
+            .op
+            .dst();
+        match &call.op {
+            Op::Call { args, .. } => args.iter().any(|arg| Some(arg.value) == made),
+            _ => false,
+        }
     }
 
     pub(crate) fn given_back_at(&self, at: Pos) -> u64 {

@@ -219,6 +219,7 @@ impl Interp<'_, '_, '_> {
             once: false,
             at_once: false,
             hoped: false,
+            counted: false,
             func: self.id,
             span: self.span,
         })

@@ -100,6 +100,25 @@ impl Interp<'_, '_, '_> {
             })
     }
 
+    /// A callee tested it, took it and only then gave the lock back (`if running[k] { return
+    /// false }; running[k] = true`). It is that claim which a later delete ends: nobody else
+    /// got through the test.
+    pub(crate) fn is_claimed(&self, r: usize, write: &Event) -> bool {
+        let read = &self.events[r];
+        let Some(lock) = &read.lock else {
+            return false;
+        };
+        let claims = |e: &Event| {
+            let held = e.lock.as_ref();
+            e.call == read.call
+                && e.loc == read.loc
+                && e.act.is_write()
+                && e.ctrl.has_event(r as u32)
+                && held.is_some_and(|l| (l.func, l.span) == (lock.func, lock.span))
+        };
+        read.call.is_some() && read.call != write.call && self.events.iter().any(claims)
+    }
+
     fn is_before(&self, first: &Event, second: &Event) -> bool {
         if first.at.block == second.at.block {
             return first.at.inst < second.at.inst;

@@ -300,6 +300,9 @@ impl Interp<'_, '_, '_> {
         if !data && self.is_unless_same(r, write) {
             return None;
         }
+        if !data && self.is_claimed(r, write) {
+            return None;
+        }
         if data && self.reads_in_place(read, w) {
             return None;
         }

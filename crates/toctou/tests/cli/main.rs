@@ -21,6 +21,7 @@ mod shapes_go_shared;
 mod shapes_kept;
 mod shapes_locks;
 mod shapes_looks;
+mod shapes_locks_languages;
 mod shapes_python;
 mod shapes_python_rows;
 mod shapes_python_stores;

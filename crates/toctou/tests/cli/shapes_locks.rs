@@ -165,3 +165,40 @@ fn dangerous_lock_that_is_hardly_held() {
     );
     dangerous("regular", &["file-read-modify-write"], &[], &filing(&early));
 }
+
+/// A number that is raised in what `limit` lets through.
+fn limited(import: &str, shared: &str, own: &str) -> String {
+    format!(
+        r#"import {{ McpServer }} from "@modelcontextprotocol/sdk/server/mcp.js";
+{import}
+import {{ known }} from "./words.js";
+{shared}
+let count = 0;
+const server = new McpServer({{ name: "words", version: "1.0.0" }});
+server.registerTool("add", {{}}, async ({{ word }}: {{ word: string }}) => {{
+  {own}
+  await limit(async () => {{
+    const before = count;
+    if (await known(word)) count = before + 1;
+  }});
+  return {{ content: [] }};
+}});
+"#
+    )
+}
+
+const P_LIMIT: &str = r#"import pLimit from "p-limit";"#;
+
+#[test]
+fn safe_limit_of_one() {
+    safe(&[], &limited(P_LIMIT, "const limit = pLimit(1);", ""));
+    let throat = r#"import throat from "throat";"#;
+    safe(&[], &limited(throat, "const limit = throat(1);", ""));
+}
+
+#[test]
+fn dangerous_limit_of_more_or_of_each_call() {
+    let lost = |source: String| dangerous("regular", &["session-lost-update"], &[], &source);
+    lost(limited(P_LIMIT, "const limit = pLimit(2);", ""));
+    lost(limited(P_LIMIT, "", "const limit = pLimit(1);"));
+}
