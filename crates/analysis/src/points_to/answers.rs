@@ -226,6 +226,11 @@ impl PointsTo {
     }
 
     /// A number for a captured variable, and back.
+    /// All numbers are below this.
+    pub(crate) fn count(&self) -> usize {
+        self.nodes.len()
+    }
+
     pub fn number(&self, cell: Cell) -> u32 {
         self.base[cell.owner.0 as usize] + cell.var.0
     }
