@@ -177,6 +177,119 @@ const MAX_DEPS: usize = 96;
 /// Where a set is put together.
 type Buffer = SmallVec<[u64; MAX_DEPS]>;
 
+/// A set that is still growing: [`Deps::insert`] and [`Deps::extend`] again and again, and
+/// memory of its own only at the end.
+pub struct Growing(Buffer);
+
+impl Growing {
+    pub fn new() -> Self {
+        Self(Buffer::new())
+    }
+
+    pub fn insert(&mut self, word: u64) {
+        if let Err(at) = self.0.binary_search(&word) {
+            if self.0.len() >= MAX_DEPS {
+                if at >= MAX_DEPS {
+                    return;
+                }
+                self.0.truncate(MAX_DEPS - 1);
+            }
+            self.0.insert(at, word);
+        }
+    }
+
+    pub fn extend(&mut self, other: &Deps) {
+        let more: &[u64] = &other.0;
+        if more.is_empty() {
+            return;
+        }
+        if self.0.is_empty() {
+            self.0.extend_from_slice(more);
+            return;
+        }
+        if self.0.len() + more.len() > MAX_DEPS {
+            if let Some(merged) = merged(&self.0, more) {
+                self.0 = merged;
+            }
+            return;
+        }
+        let new = count_new(&self.0, more);
+        if new == 0 {
+            return;
+        }
+        // There is room: from the back, so that nothing is in the way.
+        let old = self.0.len();
+        self.0.resize(old + new, 0);
+        let words = &mut self.0[..];
+        let (mut i, mut j) = (old, more.len());
+        let mut to = words.len();
+        while i < to {
+            to -= 1;
+            let (a, b) = (i.checked_sub(1).map(|i| words[i]), more[j - 1]);
+            if a.is_none_or(|a| a < b) {
+                words[to] = b;
+                j -= 1;
+            } else if let Some(a) = a {
+                words[to] = a;
+                i -= 1;
+                j -= usize::from(a == b);
+            }
+        }
+    }
+
+    pub fn end(self) -> Deps {
+        Deps(self.0.as_slice().into())
+    }
+}
+
+/// How many words of `b` are not in `a`?
+fn count_new(a: &[u64], b: &[u64]) -> usize {
+    let (mut i, mut new) = (0, 0);
+    for word in b {
+        while i < a.len() && a[i] < *word {
+            i += 1;
+        }
+        new += usize::from(a.get(i) != Some(word));
+    }
+    new
+}
+
+/// Both, if that is more than the first.
+fn merged(a: &[u64], b: &[u64]) -> Option<Buffer> {
+    if a.len() + b.len() > MAX_DEPS && a.iter().chain(b).any(|w| w & ASKED != 0) {
+        let adds = |w: &u64| (w & ASKED == 0 || a.len() < MAX_DEPS) && !a.contains(w);
+        return b.iter().any(adds).then(|| {
+            let all = Deps::from_words(&mut [a, b].concat());
+            Buffer::from_slice(&all.0)
+        });
+    }
+    if !adds(a, b) {
+        return None;
+    }
+    let mut merged = Buffer::new();
+    let (mut i, mut j) = (0, 0);
+    while merged.len() < MAX_DEPS {
+        let next = match (a.get(i), b.get(j)) {
+            (Some(x), Some(y)) => {
+                i += usize::from(x <= y);
+                j += usize::from(y <= x);
+                *x.min(y)
+            }
+            (None, Some(y)) => {
+                j += 1;
+                *y
+            }
+            (Some(x), None) => {
+                i += 1;
+                *x
+            }
+            (None, None) => break,
+        };
+        merged.push(next);
+    }
+    Some(merged)
+}
+
 impl Deps {
     pub fn one(dep: Dep) -> Self {
         Self([dep.pack()].as_slice().into())
@@ -204,47 +317,13 @@ impl Deps {
             self.clone_from(other);
             return;
         }
-        let (a, b): (&[u64], &[u64]) = (&self.0, &other.0);
-        if a.len() + b.len() > MAX_DEPS && a.iter().chain(b).any(|w| w & ASKED != 0) {
-            let adds = |w: &u64| (w & ASKED == 0 || a.len() < MAX_DEPS) && !a.contains(w);
-            if b.iter().any(adds) {
-                *self = Self::from_words(&mut [a, b].concat());
-            }
-            return;
-        }
-        if !adds(a, b) {
-            return;
-        }
-        let mut merged = Buffer::new();
-        let (mut i, mut j) = (0, 0);
-        while merged.len() < MAX_DEPS {
-            let next = match (a.get(i), b.get(j)) {
-                (Some(x), Some(y)) if x == y => {
-                    i += 1;
-                    j += 1;
-                    *x
-                }
-                (Some(x), Some(y)) if x < y => {
-                    i += 1;
-                    *x
-                }
-                (_, Some(y)) => {
-                    j += 1;
-                    *y
-                }
-                (Some(x), None) => {
-                    i += 1;
-                    *x
-                }
-                (None, None) => break,
+        if let Some(merged) = merged(&self.0, &other.0) {
+            *self = if *merged == *other.0 {
+                other.clone()
+            } else {
+                Self(merged.as_slice().into())
             };
-            merged.push(next);
         }
-        *self = if *merged == *b {
-            other.clone()
-        } else {
-            Self(merged.as_slice().into())
-        };
     }
 
     pub fn is_empty(&self) -> bool {
@@ -264,8 +343,10 @@ impl Deps {
 
     /// The set of these words, which are put in order on the way.
     pub fn from_words(words: &mut Vec<u64>) -> Self {
-        words.sort_unstable();
-        words.dedup();
+        if !words.is_sorted_by(|a, b| a < b) {
+            words.sort_unstable();
+            words.dedup();
+        }
         if words.iter().any(|w| w & ASKED != 0) {
             // Who has it itself has no need of the answer.
             let all = words.clone();
@@ -395,6 +476,34 @@ mod tests {
         for deps in [inserted, extended] {
             assert!(deps.has_event(7));
             assert_eq!(deps.words().len(), MAX_DEPS);
+        }
+    }
+
+    /// Both ways to put sets together say the same.
+    #[test]
+    fn growing_is_extending() {
+        let mut seed = 7u64;
+        let mut next = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % below
+        };
+        for _ in 0..2_000 {
+            let mut growing = Growing::new();
+            let mut deps = Deps::default();
+            for _ in 0..next(12) {
+                let more: Deps = (0..next(30))
+                    .map(|_| Dep {
+                        asked: next(9) == 0,
+                        ..Dep::on(Source::Event(next(200) as u32))
+                    })
+                    .collect();
+                growing.extend(&more);
+                deps.extend(&more);
+                let one = Dep::on(Source::Event(next(200) as u32));
+                growing.insert(one.pack());
+                deps.insert(one);
+            }
+            assert_eq!(growing.end(), deps);
         }
     }
 

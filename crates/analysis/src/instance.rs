@@ -2,7 +2,7 @@
 //! are rewritten, events and windows are put in at the call.
 
 use crate::calls::{Entry, MAX_DEPTH};
-use crate::effect::{Dep, Deps, Event, Frame, Loc, Lock, Row, Source, Window};
+use crate::effect::{Dep, Deps, Event, Frame, Growing, Loc, Lock, Row, Source, Window};
 use crate::interp::{InnerWindow, Interp};
 use crate::summary::{Summary, SymCall};
 use crate::sym::{self, Sym, SymKind};
@@ -87,6 +87,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 duck: e.duck,
                 constant: e.constant,
                 collection: e.collection,
+                judged: e.judged,
                 copies: e.copies,
                 puts_back: e.puts_back,
                 local: false,
@@ -94,6 +95,8 @@ impl<'a> Interp<'_, 'a, '_> {
                 idempotent: e.idempotent,
                 in_handler: e.in_handler,
                 free: e.free,
+                swaps: e.swaps,
+                aged: e.aged,
             };
             if e.trail.depth() > 24 {
                 continue;
@@ -274,16 +277,22 @@ impl<'a> Interp<'_, 'a, '_> {
         if deps.is_empty() {
             return Deps::default();
         }
-        let mut out = Deps::default();
+        let mut out = Growing::new();
+        let mut before = u32::MAX;
         for dep in deps.iter() {
             match dep.source {
                 Source::Event(i) => {
                     let id = inst.map.get(i as usize).copied().unwrap_or(u32::MAX);
                     if id != u32::MAX {
-                        out.insert(Dep {
+                        let mapped = Dep {
                             source: Source::Event(id),
                             ..dep
-                        });
+                        };
+                        out.insert(mapped.pack());
+                        // Of one event there can be several attributes, one after the other.
+                        if std::mem::replace(&mut before, id) == id {
+                            continue;
+                        }
                         // What a place in memory was given here, the callee read there.
                         let event = &self.events[id as usize];
                         if event.loc.kind == ResourceKind::Memory && event.act.is_read() {
@@ -309,7 +318,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 }
             }
         }
-        out
+        out.end()
     }
 
     /// What an argument, or a variable of ours, depends on.

@@ -7,15 +7,21 @@
 //! anything.
 
 mod callers;
+mod shape;
+mod slots;
 mod step;
 mod value;
 
+use std::rc::Rc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Name;
-use toctou_core::ir::{Cell, ClassId, FuncId, FuncKind, Function, Key, Op, Term, Var};
+use toctou_core::ir::{Callee, Cell, ClassId, FuncId, FuncKind, Function, Key, Op, Term, Var};
 
 use crate::cfg::Cfg;
 use crate::points_to::{Env, Obj, PointsTo};
+use shape::Shape;
+use slots::{Slot, Slots};
 use value::Value;
 
 /// A function that is looked at more often than this is taken to be anything.
@@ -42,18 +48,6 @@ impl Settled {
     }
 }
 
-/// Something that several functions see.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Slot {
-    Result(FuncId),
-    /// By its number.
-    Variable(u32),
-    /// Of any object, set after it was made.
-    Field(Name),
-    /// Of an object that is written out.
-    Part(u32, Name),
-}
-
 /// What a parameter is given.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Given {
@@ -66,8 +60,10 @@ struct Solver<'e, 'a, 'm> {
     env: &'e Env<'a, 'm>,
     points_to: &'e PointsTo,
     open: Vec<bool>,
-    slots: FxHashMap<Slot, Value>,
-    readers: FxHashMap<Slot, Vec<FuncId>>,
+    slots: Slots,
+    shapes: Vec<Option<Rc<Shape>>>,
+    /// Something changed that the function at hand has asked for.
+    own_reads_change: bool,
     given: Vec<Vec<Given>>,
     live: Vec<bool>,
     rounds: Vec<u8>,
@@ -75,6 +71,8 @@ struct Solver<'e, 'a, 'm> {
     forced: Vec<bool>,
     queue: std::collections::VecDeque<FuncId>,
     queued: Vec<bool>,
+    /// The function at hand.
+    current: FuncId,
     /// Branches of each function, and where they went: settled, or not.
     ways: Vec<Vec<(u32, Option<bool>)>>,
     unset: Vec<bool>,
@@ -84,6 +82,8 @@ struct Solver<'e, 'a, 'm> {
     dynamic: FxHashSet<ClassId>,
     /// Objects that others may change.
     shared_parts: FxHashSet<u32>,
+    /// The fields that objects are written out with.
+    parts: FxHashSet<(u32, Name)>,
     /// Variables of modules that are set from outside.
     assigned_outside: FxHashSet<Name>,
     /// Variables whose addresses somebody has.
@@ -99,18 +99,21 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
             given: program.functions.iter().map(given).collect(),
             env,
             points_to,
-            slots: FxHashMap::default(),
-            readers: FxHashMap::default(),
+            slots: Slots::new(count, points_to.count(), env.names.len()),
+            shapes: vec![None; count],
+            own_reads_change: false,
             live: vec![false; count],
             rounds: vec![0; count],
             forced: vec![false; count],
             queue: std::collections::VecDeque::new(),
             queued: vec![false; count],
+            current: FuncId(0),
             ways: vec![Vec::new(); count],
             unset: vec![false; count],
             filled: FxHashMap::default(),
             dynamic: FxHashSet::default(),
             shared_parts: FxHashSet::default(),
+            parts: FxHashSet::default(),
             assigned_outside: FxHashSet::default(),
             lent: FxHashSet::default(),
             open,
@@ -158,22 +161,19 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
     }
 
     fn read(&mut self, slot: Slot, reader: FuncId) -> Value {
-        let readers = self.readers.entry(slot).or_default();
-        if readers.last() != Some(&reader) && !readers.contains(&reader) {
-            readers.push(reader);
-        }
-        self.slots.get(&slot).copied().unwrap_or_default()
+        self.slots.read(slot, reader)
     }
 
     fn write(&mut self, slot: Slot, value: Value) {
-        let old = self.slots.entry(slot).or_default();
-        let new = old.join(value, self.env.names);
-        if *old == new {
+        let Some(readers) = self.slots.write(slot, value, self.env.names) else {
             return;
-        }
-        *old = new;
-        for f in self.readers.get(&slot).cloned().unwrap_or_default() {
-            self.enqueue(f);
+        };
+        for &f in readers {
+            self.live[f.0 as usize] = true;
+            self.own_reads_change |= f == self.current;
+            if !std::mem::replace(&mut self.queued[f.0 as usize], true) {
+                self.queue.push_back(f);
+            }
         }
     }
 
@@ -185,6 +185,7 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
             return;
         }
         let coarse = *rounds > MAX_ROUNDS;
+        self.current = f;
         let mut look = step::Look::new(self, f, coarse);
         let mut passes = 0;
         while look.pass() {
@@ -227,15 +228,18 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
                         }
                     }
                     Op::Object { dst, fields } => {
-                        let named = |(key, _): &(Key, _)| matches!(key, Key::Name(_));
-                        if !fields.iter().all(named) {
-                            self.shared_parts
-                                .insert(self.points_to.node(id, *dst).number());
+                        let node = self.points_to.node(id, *dst).number();
+                        for (key, _) in fields {
+                            match key {
+                                Key::Name(name) => self.parts.insert((node, *name)),
+                                _ => self.shared_parts.insert(node),
+                            };
                         }
                     }
-                    Op::Call { args, .. } => {
+                    Op::Call { args, callee, .. } => {
                         // A library may change what it is given.
-                        if self.points_to.targets(id, call).0.is_empty() {
+                        let known = !self.points_to.targets(id, call).0.is_empty();
+                        if !known && !self.is_of_function(id, callee) {
                             args.iter().for_each(|a| self.set_from_outside(id, a.value));
                         }
                         call += 1;
@@ -245,6 +249,16 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
                 }
             }
         }
+    }
+
+    /// `f.bind(this)`: a function is made ready, and nothing is done to what it gets.
+    fn is_of_function(&self, f: FuncId, callee: &Callee) -> bool {
+        let Callee::Method { obj, .. } = callee else {
+            return false;
+        };
+        let node = self.points_to.node(f, *obj);
+        let mut objects = self.points_to.objects(node).peekable();
+        objects.peek().is_some() && objects.all(|o| matches!(o, Obj::Func(_)))
     }
 
     fn lend(&mut self, cell: Cell) {

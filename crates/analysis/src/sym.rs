@@ -93,6 +93,7 @@ pub struct Syms {
     /// Depth and size of the term, whether it mentions something fresh, and whether it
     /// can change under substitution.
     info: Vec<Info>,
+    null: Option<Sym>,
     /// In a [`SymKind::Object`]: what the object is a copy of.
     pub rest: Option<Name>,
     /// The callee of `a ?? b`.
@@ -199,7 +200,12 @@ impl Syms {
     }
 
     pub fn null(&mut self) -> Sym {
-        self.make(SymKind::Null)
+        if let Some(null) = self.null {
+            return null;
+        }
+        let null = self.make(SymKind::Null);
+        self.null = Some(null);
+        null
     }
 
     pub fn unknown(&mut self, site: Site) -> Sym {
@@ -246,6 +252,16 @@ impl Syms {
             for_each_child(self.kind(sym), |c| stack.push(c));
         }
         false
+    }
+
+    /// Shows each of the terms that a term is made of.
+    pub fn each(&self, hay: Sym, mut show: impl FnMut(Sym)) {
+        let mut stack = vec![hay];
+        for _ in 0..4096 {
+            let Some(sym) = stack.pop() else { return };
+            show(sym);
+            for_each_child(self.kind(sym), |c| stack.push(c));
+        }
     }
 
     /// Rewrites a term bottom-up. `leaf` answers for the terms that a caller

@@ -21,6 +21,8 @@ pub(crate) struct Walk {
     pub(crate) files_aside: bool,
     /// Something is started or connected that does not end by itself.
     pub(crate) opens: bool,
+    /// Somebody outside is told something.
+    pub(crate) sends: bool,
 }
 
 impl Interp<'_, '_, '_> {
@@ -46,12 +48,14 @@ impl Interp<'_, '_, '_> {
             other_writes: false,
             files_aside: false,
             opens: false,
+            sends: false,
         };
         let mut stops: FxHashSet<Pos> = FxHashSet::default();
         let mut claims: FxHashSet<Pos> = FxHashSet::default();
         let mut others: FxHashSet<Pos> = FxHashSet::default();
         let mut opened: FxHashSet<Pos> = FxHashSet::default();
         let mut aside: FxHashSet<Pos> = FxHashSet::default();
+        let mut sent: FxHashSet<Pos> = FxHashSet::default();
         stops.insert(read.at);
         let data = write
             .data
@@ -84,6 +88,9 @@ impl Interp<'_, '_, '_> {
                 if e.loc.kind == ResourceKind::External {
                     opened.insert(e.at);
                 }
+            }
+            if e.act == Act::Send {
+                sent.insert(e.at);
             }
             if e.act.is_write() {
                 if e.loc == read.loc && e.loc.kind == ResourceKind::Memory {
@@ -153,6 +160,7 @@ impl Interp<'_, '_, '_> {
                     result.opens |= opened.contains(&at);
                 }
                 result.files_aside |= aside.contains(&at);
+                result.sends |= sent.contains(&at);
                 result.broken |= self.given_back_at(at);
                 if let Some(span) = self.yields.get(&at) {
                     yielded = true;

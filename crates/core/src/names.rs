@@ -35,6 +35,7 @@ impl Names {
         Some(Name(known as u32))
     }
 
+    #[inline]
     pub fn text(&self, name: Name) -> &str {
         &self.list[name.0 as usize]
     }

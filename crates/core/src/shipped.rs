@@ -1,6 +1,8 @@
 //! Which files the programs of a package are made of: what their starts load,
 //! and what is named in a text. The rest lies in the repository and is not run.
 
+use std::borrow::Cow;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ir::{Literal, Module, ModuleId, Op, Target};
@@ -23,6 +25,8 @@ struct Index<'p> {
     ends: FxHashMap<&'p str, Vec<u32>>,
     folders: FxHashMap<&'p str, Vec<u32>>,
     endings: FxHashSet<&'p str>,
+    /// All of them.
+    count: usize,
 }
 
 impl<'p> Index<'p> {
@@ -31,12 +35,14 @@ impl<'p> Index<'p> {
             ends: FxHashMap::default(),
             folders: FxHashMap::default(),
             endings: FxHashSet::default(),
+            count: 0,
         };
         for (at, path) in paths.iter().enumerate() {
             let Some(path) = path.strip_prefix(folder) else {
                 continue;
             };
             let at = at as u32;
+            index.count += 1;
             let (stem, ending) = path.rsplit_once('.').unwrap_or((path, ""));
             index.endings.insert(ending);
             index.endings.insert(match ending {
@@ -58,9 +64,31 @@ impl<'p> Index<'p> {
     }
 
     /// Files of a folder that a text names: it may be gone through.
-    fn within(&self, text: &str, out: &mut Vec<u32>) {
+    fn within(&self, text: &str, known: &mut FxHashSet<&'p str>, out: &mut Vec<u32>) {
         let name = text.trim_end_matches('/').rsplit('/').next();
-        out.extend(name.and_then(|n| self.folders.get(n)).into_iter().flatten());
+        if let Some((name, files)) = name.and_then(|n| self.folders.get_key_value(n))
+            && known.insert(name)
+        {
+            out.extend(files);
+        }
+    }
+
+    /// Files that an import means that leads nowhere: all of its path is theirs. The last part
+    /// alone (`sdk/server/index`) is that of many.
+    fn imported(&self, text: &str, out: &mut Vec<u32>) {
+        let plain = text.trim_start_matches(['@', '~', '#', '.', '/']);
+        let stem = match plain.rsplit_once('.') {
+            Some((stem, ending)) if self.endings.contains(ending) => stem.to_owned(),
+            _ if plain.contains('/') => plain.to_owned(),
+            _ => plain.replace('.', "/"),
+        };
+        let whole = ends(&stem).last();
+        out.extend(
+            whole
+                .and_then(|end| self.ends.get(end))
+                .into_iter()
+                .flatten(),
+        );
     }
 
     /// Files that a text means by a path or a dotted name.
@@ -68,21 +96,29 @@ impl<'p> Index<'p> {
         if text.is_empty() || text.len() > MAX_TEXT {
             return;
         }
+        // Most texts are words.
+        if !text.bytes().any(|b| matches!(b, b'.' | b'/' | b':')) {
+            return;
+        }
         let text = text.split(['?', '#']).next().unwrap_or(text);
         let plain = text.trim_start_matches(['.', '/']).trim_end_matches('/');
         let stem = match plain.rsplit_once('.') {
-            Some((stem, ending)) if self.endings.contains(ending) => stem.to_owned(),
-            _ if plain.contains('/') => plain.to_owned(),
+            Some((stem, ending)) if self.endings.contains(ending) => Cow::Borrowed(stem),
+            _ if plain.contains('/') => Cow::Borrowed(plain),
             // `package.module:function`
             _ if plain.contains(['.', ':']) => {
                 let dotted = plain.split(':').next().unwrap_or(plain);
-                dotted.replace('.', "/")
+                Cow::Owned(dotted.replace('.', "/"))
             }
             _ => return,
         };
-        let mut parts: Vec<&str> = ends(&stem).collect();
-        parts.reverse();
-        for end in parts {
+        // Who shares more of the end shares the last part.
+        let last = ends(&stem).next();
+        if last.is_none_or(|last| !self.ends.contains_key(last)) {
+            return;
+        }
+        let parts: Vec<&str> = ends(&stem).collect();
+        for end in parts.into_iter().rev() {
             // What is built from `src/x.ts` is called `dist/x.js`.
             let source = end.split_once('/').map(|(_, rest)| format!("src/{rest}"));
             let found = self.ends.get(end);
@@ -113,38 +149,58 @@ pub fn reached(
 ) -> Vec<bool> {
     let index = Index::new(paths, &programs.folder);
     let mut seen = vec![false; modules.len()];
+    let mut left = index.count;
     let mut work: Vec<u32> = programs.starts.iter().map(|start| start.0).collect();
     for line in guides.iter().flat_map(|guide| guide.lines()) {
         commands(line, |token| index.named(token, &mut work));
     }
-    while let Some(at) = work.pop() {
-        let Some(module) = modules.get(at as usize) else {
-            continue;
-        };
-        if std::mem::replace(&mut seen[at as usize], true) {
-            continue;
-        }
-        work.extend(loads(modules, ModuleId(at)).iter().map(|to| to.0));
-        // An import that leads nowhere may mean a file by the name that it is built under.
-        for import in &module.imports {
-            if !matches!(import.target, Some(Target::Module(_))) {
-                index.named(module.names.text(import.specifier), &mut work);
+    // Modules whose texts were not looked at yet: what is loaded says most, and often all.
+    let mut unread: Vec<u32> = Vec::new();
+    let mut folders: FxHashSet<&str> = FxHashSet::default();
+    loop {
+        while let Some(at) = work.pop() {
+            let Some(module) = modules.get(at as usize) else {
+                continue;
+            };
+            if std::mem::replace(&mut seen[at as usize], true) {
+                continue;
+            }
+            let path = paths.get(at as usize);
+            let ours = path.is_some_and(|path| path.starts_with(&programs.folder));
+            left -= usize::from(ours);
+            unread.push(at);
+            work.extend(loads(modules, ModuleId(at)).iter().map(|to| to.0));
+            // An import that leads nowhere may mean a file by the name that it is built under.
+            for import in &module.imports {
+                let specifier = module.names.text(import.specifier);
+                match import.target {
+                    Some(Target::Module(_)) => {}
+                    _ if specifier.starts_with('.') => index.named(specifier, &mut work),
+                    _ => index.imported(specifier, &mut work),
+                }
             }
         }
+        let Some(module) = unread.pop().map(|at| &modules[at as usize]) else {
+            return seen;
+        };
+        if left == 0 {
+            return seen;
+        }
+        let mut read = vec![false; module.names.len()];
         let blocks = module.functions.iter().flat_map(|f| &f.blocks);
         for inst in blocks.flat_map(|block| &block.insts) {
             if let Op::Const {
                 value: Literal::Str(text),
                 ..
             } = &inst.op
+                && !std::mem::replace(&mut read[text.0 as usize], true)
             {
                 let text = module.names.text(*text);
                 index.named(text, &mut work);
-                index.within(text, &mut work);
+                index.within(text, &mut folders, &mut work);
             }
         }
     }
-    seen
 }
 
 /// What a line of a guide names if it is a command, or a part of a configuration. That a file is
@@ -209,6 +265,19 @@ mod tests {
         assert_eq!(named(&files, "worker.ts"), [2]);
         assert_eq!(named(&files, "index"), [0u32; 0]);
         assert_eq!(named(&["app/web.py", "app/old.py"], "app.web:create"), [0]);
+    }
+
+    #[test]
+    fn an_import_means_all_of_its_path() {
+        let paths = paths(&["src/server/index.ts", "src/index.ts", "src/lib/store.ts"]);
+        let imported = |text: &str| {
+            let mut out = Vec::new();
+            Index::new(&paths, "").imported(text, &mut out);
+            out
+        };
+        assert_eq!(imported("@acme/sdk/server/index.js"), [0u32; 0]);
+        assert_eq!(imported("@/lib/store"), [2]);
+        assert_eq!(imported("express"), [0u32; 0]);
     }
 
     #[test]

@@ -11,6 +11,8 @@ use std::sync::LazyLock;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tree_sitter::Node;
 
+use crate::fields::child;
+
 /// Numbers of the kinds of nodes that are looked for: every node of a file is
 /// asked, and its kind's name is slow to come by.
 struct Kinds {
@@ -61,11 +63,9 @@ impl<'t> Captures<'t> {
                     }
                 }
                 _ if kind == kinds.unary => {
-                    if let Some(base) = node.child_by_field_name("operand")
+                    if let Some(base) = child(node, "operand")
                         && base.kind_id() == kinds.identifier
-                        && node
-                            .child_by_field_name("operator")
-                            .is_some_and(|o| o.kind() == "&")
+                        && child(node, "operator").is_some_and(|o| o.kind() == "&")
                         && let Some(name) = text.get(base.byte_range())
                     {
                         changed.insert(name);
@@ -80,12 +80,12 @@ impl<'t> Captures<'t> {
                         .or(node.named_child(0));
                     if let Some(target) = target
                         && target.kind() == "selector_expression"
-                        && let Some(base) = target.child_by_field_name("operand")
+                        && let Some(base) = child(target, "operand")
                     {
                         let named = |node: Node<'_>| text.get(node.byte_range());
                         if base.kind() == "identifier" {
                             changed.extend(named(base));
-                        } else if let Some(field) = base.child_by_field_name("field") {
+                        } else if let Some(field) = child(base, "field") {
                             changed_within.extend(named(field));
                         }
                     }

@@ -9,6 +9,7 @@
 
 mod captures;
 mod directives;
+mod fields;
 mod lower;
 mod mend;
 mod parse;

@@ -1,42 +1,45 @@
 //! One function: which of its blocks run, and what its registers hold there.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::rc::Rc;
+
+use smallvec::{SmallVec, smallvec};
 use toctou_core::Name;
 use toctou_core::ir::{
     BinOp, BlockId, CallKind, Callee, Cell, Dispatch, FuncId, FuncKind, Function, Key, Op, Term,
     Var, VarKind,
 };
 
+use super::shape::{Kept, Shape};
 use super::value::Value;
-use super::{Given, Slot, Solver, lent};
+use super::{Given, Slot, Solver};
 use crate::linkage::{Binding, TypeTarget};
 use crate::points_to::Obj;
 
-/// Variables that are set in several places, and followed by the way taken.
-const MAX_SEVERAL: usize = 24;
-
-type Ways = FxHashMap<Var, Value>;
+/// What the registers that are followed by the way taken hold.
+type Ways = SmallVec<[Value; 8]>;
 
 pub(super) struct Look<'s, 'e, 'a, 'm> {
     solver: &'s mut Solver<'e, 'a, 'm>,
     id: FuncId,
     function: &'a Function,
+    shape: Rc<Shape>,
     /// Everything is anything.
     pub(super) coarse: bool,
     /// One event loop, and everything that is not empty is true.
     script: bool,
     /// Registers that are set in one place.
     values: Vec<Value>,
-    several: FxHashSet<Var>,
-    lost: FxHashSet<Var>,
-    awaited: FxHashSet<Var>,
     /// The others, at the start of each block that runs.
     entries: Vec<Option<Ways>>,
-    calls: Vec<u32>,
     local: Ways,
     call: u32,
+    /// The block and instruction at hand.
+    block: u32,
+    at: u32,
     changed: bool,
-    ways: FxHashMap<u32, Option<bool>>,
+    /// … about what was asked for before, so that the answers were not the last.
+    late: bool,
+    ways: Vec<(u32, Option<bool>)>,
     unset: bool,
 }
 
@@ -45,65 +48,37 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
         let program = solver.env.program;
         let function = program.function(id);
         let module = program.function_module[id.0 as usize];
-        let mut once: FxHashSet<Var> = function.params.iter().copied().collect();
-        let mut several: Vec<Var> = function.params.clone();
-        let mut awaited = FxHashSet::default();
-        let mut calls = Vec::with_capacity(function.blocks.len());
-        let mut call = 0;
-        for block in &function.blocks {
-            calls.push(call);
-            for inst in &block.insts {
-                if let Some(dst) = inst.op.dst()
-                    && !once.insert(dst)
-                {
-                    several.push(dst);
-                }
-                match &inst.op {
-                    Op::Call { .. } | Op::TaggedTemplate { .. } => call += 1,
-                    Op::Await { src, .. } => {
-                        awaited.insert(*src);
-                    }
-                    _ => {}
-                }
-            }
-        }
-        // A variable that is not set where it is declared.
-        for (v, info) in function.vars.iter().enumerate() {
-            if info.kind == VarKind::Let && !info.captured {
-                several.push(Var(v as u32));
-            }
-        }
-        let mut seen = FxHashSet::default();
-        several.retain(|v| seen.insert(*v));
-        let lost = several.split_off(several.len().min(MAX_SEVERAL));
-        let lost = lost.into_iter().chain(lent(function));
+        let shape = Rc::clone(
+            solver.shapes[id.0 as usize].get_or_insert_with(|| Rc::new(Shape::new(function))),
+        );
         let mut look = Self {
             script: program.modules[module.0 as usize].dispatch == Dispatch::Await,
             values: vec![Value::Unset; function.vars.len()],
-            several: several.iter().copied().collect(),
-            lost: lost.collect(),
-            awaited,
             entries: vec![None; function.blocks.len()],
-            calls,
-            local: Ways::default(),
+            local: Ways::new(),
             call: 0,
+            block: 0,
+            at: 0,
             changed: false,
-            ways: FxHashMap::default(),
+            late: false,
+            ways: Vec::new(),
             unset: false,
+            shape,
             solver,
             id,
             function,
             coarse,
         };
-        look.enter(&several);
+        look.enter();
         look
     }
 
     /// What holds before the first instruction.
-    fn enter(&mut self, several: &[Var]) {
-        let mut ways: Ways = several.iter().map(|v| (*v, Value::Null)).collect();
-        let given = self.solver.given[self.id.0 as usize].clone();
-        for (param, given) in self.function.params.iter().zip(given) {
+    fn enter(&mut self) {
+        let mut ways: Ways = smallvec![Value::Null; self.shape.several.len()];
+        let function = self.function;
+        for (i, param) in function.params.iter().enumerate() {
+            let given = self.solver.given[self.id.0 as usize][i];
             let value = self.join(
                 given.value,
                 if given.absent {
@@ -112,8 +87,10 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
                     Value::Unset
                 },
             );
-            ways.insert(*param, value);
-            if self.function.vars[param.0 as usize].captured {
+            if let Kept::Several(number) = self.shape.kept(*param) {
+                ways[number] = value;
+            }
+            if function.vars[param.0 as usize].captured {
                 let slot = self.variable(Cell {
                     owner: self.id,
                     var: *param,
@@ -126,39 +103,43 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
         }
     }
 
-    /// Once through all blocks that run. Was something learnt?
+    /// Once through all blocks that run. Would another time say more?
     pub(super) fn pass(&mut self) -> bool {
         self.changed = false;
+        self.late = false;
         self.unset = false;
+        self.ways.clear();
+        self.solver.own_reads_change = false;
         for b in 0..self.function.blocks.len() {
             if let Some(entry) = &self.entries[b] {
-                self.local = entry.clone();
+                self.local.clone_from(entry);
                 self.block(b as u32);
             }
         }
-        self.changed
+        self.changed && (self.late || self.solver.own_reads_change)
     }
 
     pub(super) fn end(self) -> (Vec<(u32, Option<bool>)>, bool) {
-        let mut ways: Vec<(u32, Option<bool>)> = self.ways.into_iter().collect();
-        ways.sort_unstable();
-        (ways, self.unset)
+        (self.ways, self.unset)
     }
 
     fn block(&mut self, b: u32) {
         let function = self.function;
         let block = &function.blocks[b as usize];
-        self.call = self.calls[b as usize];
+        self.call = self.shape.calls[b as usize];
+        self.block = b;
+        self.at = self.shape.starts[b as usize];
         if let Some(handler) = block.handler {
             self.go(handler);
         }
         for inst in &block.insts {
             self.step(&inst.op);
             if let (Some(handler), Some(dst)) = (block.handler, inst.op.dst())
-                && self.several.contains(&dst)
+                && matches!(self.shape.kept(dst), Kept::Several(_))
             {
                 self.go(handler);
             }
+            self.at += 1;
         }
         match &block.term {
             Term::Goto(to) => self.go(*to),
@@ -174,7 +155,7 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
                     return;
                 }
                 let way = value.truth(self.solver.env.names);
-                self.ways.insert(b, way);
+                self.ways.push((b, way));
                 if way != Some(false) {
                     self.go(*then);
                 }
@@ -192,21 +173,25 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
 
     fn go(&mut self, to: BlockId) {
         let names = &*self.solver.env.names;
+        let mut changed = false;
         match self.entries.get_mut(to.0 as usize) {
             Some(slot @ None) => {
                 *slot = Some(self.local.clone());
-                self.changed = true;
+                changed = true;
             }
             Some(Some(ways)) => {
-                for (var, value) in &self.local {
-                    let old = ways.entry(*var).or_default();
-                    let new = old.join(*value, names);
-                    self.changed |= *old != new;
-                    *old = new;
+                for (old, value) in ways.iter_mut().zip(&self.local) {
+                    if *old != *value {
+                        let new = old.join(*value, names);
+                        changed |= *old != new;
+                        *old = new;
+                    }
                 }
             }
             None => {}
         }
+        self.changed |= changed;
+        self.late |= changed && to.0 <= self.block;
     }
 
     fn join(&self, a: Value, b: Value) -> Value {
@@ -214,11 +199,11 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
     }
 
     fn value(&self, v: Var) -> Value {
-        let value = if self.coarse || self.lost.contains(&v) {
-            Value::Any
-        } else {
-            let local = self.local.get(&v).copied();
-            local.unwrap_or(self.values[v.0 as usize])
+        let value = match self.shape.kept(v) {
+            _ if self.coarse => Value::Any,
+            Kept::Lost => Value::Any,
+            Kept::Several(number) => self.local[number],
+            Kept::Once => self.values[v.0 as usize],
         };
         match value {
             Value::Unset if self.solver.forced[self.id.0 as usize] => Value::Any,
@@ -227,13 +212,22 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
     }
 
     fn set(&mut self, dst: Var, value: Value) {
-        if self.several.contains(&dst) {
-            self.local.insert(dst, value);
-            return;
+        match self.shape.kept(dst) {
+            Kept::Several(number) => self.local[number] = value,
+            Kept::Lost => {}
+            Kept::Once => {
+                let old = self.values[dst.0 as usize];
+                if old == value {
+                    return;
+                }
+                let new = self.join(old, value);
+                if old != new {
+                    self.values[dst.0 as usize] = new;
+                    self.changed = true;
+                    self.late |= self.shape.is_used_by(dst, self.at);
+                }
+            }
         }
-        let new = self.join(self.values[dst.0 as usize], value);
-        self.changed |= self.values[dst.0 as usize] != new;
-        self.values[dst.0 as usize] = new;
     }
 
     fn variable(&self, cell: Cell) -> Slot {
@@ -391,6 +385,12 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
         let mut value = Value::Unset;
         let mut any = true;
         for object in points_to.objects(points_to.node(self.id, obj)) {
+            // A type that is written down says nothing about what is there.
+            if let Obj::Instance(class) = object
+                && env.program.classes[class.0 as usize].is_interface
+            {
+                continue;
+            }
             any = false;
             let part = match object {
                 Obj::Instance(class) => {
@@ -423,11 +423,10 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
                     }
                 }
                 Obj::Literal(node) if !solver.shared_parts.contains(&node) => {
-                    let part = solver.read(Slot::Part(node, field), self.id);
-                    let part = if part == Value::Unset {
-                        Value::Null
+                    let part = if solver.parts.contains(&(node, field)) {
+                        solver.read(Slot::Part(node, field), self.id)
                     } else {
-                        part
+                        Value::Null
                     };
                     part.join(later, env.names)
                 }
@@ -452,7 +451,7 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
         for &f in funcs {
             self.give(f, args, unknown);
             let target = self.solver.env.program.function(f);
-            let later = target.is_async && !self.awaited.contains(&dst);
+            let later = target.is_async && !self.shape.is_awaited(dst);
             let value = if later || target.is_generator {
                 Value::Any
             } else {
@@ -462,6 +461,7 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
         }
         match kind {
             CallKind::New if self.script => Value::Thing,
+            CallKind::Plain if funcs.is_empty() => self.text(callee).unwrap_or(Value::Any),
             CallKind::Plain
                 if !funcs.is_empty()
                     && exts.is_empty()
@@ -471,6 +471,22 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
                 result
             }
             _ => Value::Any,
+        }
+    }
+
+    /// `kind.toLowerCase()`, for a text that is known.
+    fn text(&self, callee: &Callee) -> Option<Value> {
+        let Callee::Method { obj, name } = callee else {
+            return None;
+        };
+        let (names, library) = (&*self.solver.env.names, &*self.solver.env.library);
+        match self.value(*obj) {
+            Value::Unset => Some(Value::Unset),
+            Value::Str(text) => {
+                let letters = library.letters(names.text(*name))?;
+                names.find(&letters.apply(names.text(text))).map(Value::Str)
+            }
+            _ => None,
         }
     }
 

@@ -293,6 +293,7 @@ impl super::Term {
 
 impl Op {
     /// The register that the instruction defines.
+    #[inline]
     pub fn dst(&self) -> Option<super::Var> {
         match self {
             Self::Const { dst, .. }

@@ -300,5 +300,5 @@ fn fields<'a>(node: Node<'a>, field: &str) -> Vec<Node<'a>> {
 }
 
 fn field<'a>(node: Node<'a>, name: &str) -> Option<Node<'a>> {
-    node.child_by_field_name(name)
+    crate::fields::child(node, name)
 }

@@ -187,3 +187,16 @@ fn what_is_there_is_there_whatever_it_holds() {
         );
     }
 }
+
+/// `_` keeps nothing: the guard is dropped at once.
+#[test]
+fn a_guard_without_a_name_is_gone() {
+    let body = |name: &str| {
+        format!(
+            "let {name} = self.map.lock().await; let old = self.n.load(Ordering::SeqCst);\n\
+             work(old).await?; self.n.store(old + 1, Ordering::SeqCst); Ok(())"
+        )
+    };
+    safe(&body("_guard"));
+    dangerous("session-lost-update", &body("_"));
+}

@@ -224,6 +224,10 @@ fn a_server_that_its_package_does_not_start_is_set_apart() {
     ] {
         counts(package, main, "legacy/index.ts", true);
     }
+    // A library's file is not the package's, though it is called the same.
+    let library =
+        "import { Server } from '@modelcontextprotocol/sdk/server/index.js'; new Server();";
+    counts(package, library, "legacy/index.ts", false);
     // Who does not say what is started starts anything.
     let silent = ("package.json", r#"{ "name": "list" }"#);
     counts(silent, "console.error(1);", "legacy/index.ts", true);
