@@ -139,6 +139,9 @@ impl Interp<'_, '_, '_> {
         if w.when.record {
             holds &= known.is_some_and(|s| self.record_class(s).is_some());
         }
+        if !w.when.imports.is_empty() {
+            holds &= self.cx.imports_any(&w.when.imports);
+        }
         holds != w.when.not
     }
 
@@ -370,8 +373,7 @@ impl Interp<'_, '_, '_> {
             }
             match effect.effect.r#do {
                 Do::Lock => {
-                    let guard = rule.result == ResultRule::Recv;
-                    let handle = self.lock_effect(effect, view, guard, &mut callback_results);
+                    let handle = self.lock_effect(effect, view, rule, &mut callback_results);
                     match rule.result {
                         // What comes back has nothing to do with the lock.
                         ResultRule::None => {}
@@ -412,12 +414,16 @@ impl Interp<'_, '_, '_> {
         }
         // Callbacks and the result of a call that reads depend on what was read.
         let value = self.result_of(rule, view, fallback, read, result);
+        self.note_clock(rule, view, value);
         if entry_lock.is_some() {
             for a in &mut self.acquires {
                 if a.handle == entry_lock {
                     a.handle = Some(value);
                 }
             }
+        }
+        if rule.own {
+            self.own.insert(value);
         }
         self.fill(rule, view, value);
         self.callbacks(rule, view, value, &mut callback_results);
@@ -655,8 +661,13 @@ impl Interp<'_, '_, '_> {
         let key = match &effect.key {
             Some(p) => match self.place(p, view) {
                 Some(key) => key,
-                // What made an argument is not known: so is the place.
-                None if !p.fields.is_empty() => self.cx.syms.unknown(self.site()),
+                // What made an argument is not known: so is the place. A table is known by the way
+                // to it as well, whoever opened it.
+                None if !p.fields.is_empty()
+                    && !(kind == ResourceKind::Row && matches!(p.base, PlaceBase::RecvArg(_))) =>
+                {
+                    self.cx.syms.unknown(self.site())
+                }
                 None => view.recv?,
             },
             None => view.recv.unwrap_or_else(|| self.cx.syms.null()),
@@ -728,7 +739,13 @@ impl Interp<'_, '_, '_> {
             }
         }
         let mut event = self.event(act, loc);
-        event.mode = e.mode;
+        event.mode = match e.mode {
+            // Who does not ask whether it was swapped goes on as if it were.
+            Mode::Conditional if effect.filter.is_some() && !self.is_looked_at(view.dst) => {
+                Mode::Atomic
+            }
+            mode => mode,
+        };
         event.duck = duck;
         event.key_deps = self.deps_of(loc.key);
         if let Some(v) = value {
@@ -736,6 +753,8 @@ impl Interp<'_, '_, '_> {
             event.constant = self.is_constant(v) || self.is_template(v, loc);
             event.puts_back = kind == ResourceKind::Memory && v == loc.key;
         }
+        // `if path.is_symlink()`: the call itself is the question.
+        event.judged = act == Act::Resolve && self.is_judging(view, view.entity.as_slice());
         event.idempotent = effect.idempotency.iter().any(|p| self.is_given(p, view));
         if kind == ResourceKind::File && act == Act::Write {
             event.value = value;
@@ -791,8 +810,13 @@ impl Interp<'_, '_, '_> {
     fn rename(&mut self, from: Loc, effect: &EffectRule, view: &CallView<'_>) -> Option<u32> {
         let to = effect.value.as_ref().and_then(|p| self.place(p, view))?;
         let written = self.file_data.get(&from.key).cloned().unwrap_or_default();
-        // A folder that is moved brings its links along. A file that was written here does not.
-        if !self.file_data.contains_key(&from.key) && from.kind == ResourceKind::File {
+        // A folder that is moved brings its links along. A file does not, that was written here or
+        // found to be one.
+        if self.last_round
+            && !self.file_data.contains_key(&from.key)
+            && from.kind == ResourceKind::File
+            && !self.is_no_folder(from)
+        {
             self.cx.relinkers.insert(self.id);
         }
         if self.is_visible(from) {

@@ -100,6 +100,7 @@ impl<'a> Interp<'_, 'a, '_> {
 
         let (funcs, exts) = self.cx.points_to.targets(self.id, number);
         let (mut funcs, exts) = (funcs.to_vec(), exts.to_vec());
+        self.note_judging(&view, &exts);
         let mut bound: Option<Rc<[Sym]>> = None;
         match value.map(|v| self.cx.syms.kind(v)) {
             Some(SymKind::Func(f)) => funcs = vec![*f],
@@ -158,7 +159,10 @@ impl<'a> Interp<'_, 'a, '_> {
             }
         }
         for &e in &exts {
+            // An instance that is called itself is the receiver.
+            let called = value.filter(|_| self.cx.entities.get(e).instance);
             let view = CallView {
+                recv: view.recv.or(called),
                 entity: Some(e),
                 arg_vars: view.arg_vars.clone(),
                 ..view
@@ -575,6 +579,15 @@ impl<'a> Interp<'_, 'a, '_> {
             self.failing.push(self.at);
         }
         self.calls_yielding |= summary.yields;
+        for &given in &summary.ages {
+            let given = match given {
+                Some(i) => entry.args.get(i as usize).copied(),
+                None => entry.recv,
+            };
+            if let Some(sym) = given {
+                self.note_age(sym);
+            }
+        }
         let lexical_this = callee.kind == FuncKind::Arrow && self.is_lexically_inside(f);
         let mut inst = Instance {
             entry: &entry,
@@ -597,6 +610,8 @@ impl<'a> Interp<'_, 'a, '_> {
         if !gate.is_empty() {
             self.gates.push((self.at, gate));
         }
+        let judged = self.map_deps(&summary.judged, &mut inst);
+        self.judged.extend(&judged);
         for call in &summary.sym_calls {
             self.enter_sym_call(call, &mut inst);
         }
@@ -712,6 +727,9 @@ impl<'a> Interp<'_, 'a, '_> {
             lease: false,
             shared: false,
             once: false,
+            at_once: false,
+            hoped: false,
+            counted: false,
             func: self.id,
             span: self.span,
         });

@@ -96,6 +96,37 @@ impl Cfg {
         Self::deciding(function, |_, _| None)
     }
 
+    /// Blocks that can run.
+    pub fn running(function: &Function, way: impl Fn(u32) -> Option<bool>) -> Vec<bool> {
+        let mut seen = vec![false; function.blocks.len()];
+        let mut work: Vec<BlockId> = vec![BlockId(0)];
+        while let Some(b) = work.pop() {
+            let (Some(block), Some(seen)) = (
+                function.blocks.get(b.0 as usize),
+                seen.get_mut(b.0 as usize),
+            ) else {
+                continue;
+            };
+            if std::mem::replace(seen, true) {
+                continue;
+            }
+            work.extend(block.handler);
+            match &block.term {
+                Term::Goto(to) => work.push(*to),
+                Term::Multi(all) => work.extend(all),
+                Term::Branch {
+                    then, otherwise, ..
+                } => {
+                    let way = way(b.0);
+                    work.extend((way != Some(false)).then_some(*then));
+                    work.extend((way != Some(true)).then_some(*otherwise));
+                }
+                Term::Return(_) | Term::Throw(_) => {}
+            }
+        }
+        seen
+    }
+
     /// `way`: which way the block's condition always goes.
     pub fn deciding(function: &Function, way: impl Fn(u32, &Block) -> Option<bool>) -> Self {
         let n = function.blocks.len();

@@ -21,6 +21,7 @@ mod shared_server;
 mod transactions;
 
 pub(crate) use close_race::is_closing;
+pub(crate) use retry::operands;
 
 use crate::context::Context;
 

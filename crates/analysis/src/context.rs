@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::finding::{EntryKind, ResourceKind};
 use toctou_core::ir::{
     Arg, BinOp, CallKind, Cell, Dispatch, FuncId, FuncKind, Function, Key, Literal, ModuleId, Op,
-    Program, TypeRef, Var,
+    Program, Target, TypeRef, Var,
 };
 use toctou_core::{Name, Names, Span};
 
@@ -146,6 +146,8 @@ pub struct Context<'a, 'm> {
     /// its name alone (`None`: the name stands for several things).
     part_made_with: FxHashMap<(Holder, Name), Vec<Sym>>,
     named_part_made_with: FxHashMap<Name, Option<Vec<Sym>>>,
+    /// Names of files that are not always given the same.
+    pub written: FxHashSet<Name>,
     pub entries: Vec<FoundEntry>,
     pub requests: Vec<crate::requests::Request>,
     /// Tables of handlers: who calls out of one, and what is in it.
@@ -200,6 +202,10 @@ pub struct Words {
     pub wrappers: FxHashSet<Name>,
     /// What says of which kind a thing is, or how old.
     pub asides: FxHashSet<Name>,
+    /// … that it is a folder.
+    pub folders: FxHashSet<Name>,
+    /// What asks where a path leads, or whether it is a link.
+    pub judges: FxHashSet<Name>,
     /// How many rows the last statement has changed, asked of who has run it.
     pub rowcount: Name,
 }
@@ -222,8 +228,14 @@ impl<'a, 'm> Context<'a, 'm> {
             linkage: &linkage,
             library: &mut library,
         };
-        let points_to = PointsTo::solve(&mut env);
+        let mut points_to = PointsTo::solve(&mut env);
         let settled = Settled::solve(&mut env, &points_to);
+        let servers = points_to.servers(&mut env);
+        let unmade = crate::started::unmade(program, &linkage, &points_to, &settled, &servers);
+        points_to.forget(|f| {
+            let class = program.function(f).class;
+            class.is_some_and(|class| unmade.contains(&class))
+        });
         let global = names.intern(GLOBAL);
         let promise_name = names.intern("Promise");
         let words = Words {
@@ -251,6 +263,8 @@ impl<'a, 'm> Context<'a, 'm> {
             .map(|w| names.intern(w)),
             rowcount: names.intern("rowcount"),
             asides: models.asides().map(|w| names.intern(w)).collect(),
+            folders: models.folders().map(|w| names.intern(w)).collect(),
+            judges: models.judges().map(|w| names.intern(w)).collect(),
             wrappers: [
                 "rows", "row", "data", "result", "results", "value", "values", "items", "length",
                 "size", "0", "ids", "docs", "rowCount", "count", "changes", "error", "body",
@@ -285,6 +299,7 @@ impl<'a, 'm> Context<'a, 'm> {
             indexed_fields: FxHashSet::default(),
             indexed_cells: FxHashSet::default(),
             relinkers: FxHashSet::default(),
+            written: FxHashSet::default(),
             mutable_cells: FxHashSet::default(),
             holder_fields: FxHashSet::default(),
             holders_fields: FxHashSet::default(),
@@ -430,6 +445,7 @@ impl<'a, 'm> Context<'a, 'm> {
             let mut literals: FxHashMap<Var, Vec<(Name, &[Arg])>> = FxHashMap::default();
             let mut sums: FxHashSet<Var> = FxHashSet::default();
             let mut classes: FxHashSet<Var> = FxHashSet::default();
+            let mut texts: FxHashMap<Var, Name> = FxHashMap::default();
             for inst in function.blocks.iter().flat_map(|b| &b.insts) {
                 match &inst.op {
                     Op::Class { dst, .. } if function.kind == FuncKind::Constructor => {
@@ -484,7 +500,23 @@ impl<'a, 'm> Context<'a, 'm> {
                     Op::Delete { key: Ok(field), .. } => {
                         self.mutable_fields.insert(*field);
                     }
+                    Op::Const {
+                        dst,
+                        value: Literal::Str(text),
+                    } => {
+                        texts.insert(*dst, *text);
+                    }
                     Op::SetIndex { obj, .. } | Op::Delete { obj, key: Err(_) } => {
+                        // An entry whose key is written out is like a field.
+                        if let Op::SetIndex { index, value, .. } = &inst.op
+                            && let Some(field) = texts.get(index)
+                            && !building
+                        {
+                            self.mutable_fields.insert(*field);
+                            if sums.contains(value) {
+                                self.counted_fields.insert(*field);
+                            }
+                        }
                         match bases.get(obj) {
                             Some(Ok(cell)) => {
                                 self.indexed_cells.insert(*cell);
@@ -780,6 +812,21 @@ impl<'a, 'm> Context<'a, 'm> {
         let defs = self.defs.entry(f).or_insert_with(|| definitions(function));
         let (block, inst) = defs.get(var.0 as usize).copied()??;
         Some(&function.blocks[block as usize].insts[inst as usize])
+    }
+
+    /// Does the program import one of these libraries, or something below one?
+    pub(crate) fn imports_any(&self, modules: &[String]) -> bool {
+        let imports = self.program.modules.iter().flat_map(|m| &m.imports);
+        imports.into_iter().any(|import| {
+            let Some(Target::External(name)) = &import.target else {
+                return false;
+            };
+            let name = self.names.text(*name);
+            modules.iter().any(|module| {
+                let below = name.strip_prefix(module.as_str());
+                below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            })
+        })
     }
 
     /// Is the place named by something that no other process has?

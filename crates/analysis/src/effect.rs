@@ -103,6 +103,8 @@ pub struct Row {
     pub returning: bool,
     /// COUNT, MAX: about the table, not a row.
     pub aggregate: bool,
+    /// Whichever row there is.
+    pub sample: bool,
     /// A database constraint or clause makes a second insert fail or do nothing.
     pub unique: bool,
     /// The result (rows or their number) is looked at.
@@ -138,6 +140,13 @@ pub struct Lock {
     pub shared: bool,
     /// What runs under it runs once, before all that comes after.
     pub once: bool,
+    /// Nobody waits for it: who does not get it at once is refused.
+    pub at_once: bool,
+    /// Who was refused it goes on without.
+    pub hoped: bool,
+    /// It is a permit of so and so many, which one may take and another give: a lock for
+    /// those who do both.
+    pub counted: bool,
     /// Where it is taken.
     pub func: FuncId,
     pub span: Span,
@@ -177,6 +186,8 @@ pub struct Event {
     pub puts_back: bool,
     /// All of a collection is gone through.
     pub collection: bool,
+    /// Of a path that was resolved: it was asked where it leads.
+    pub judged: bool,
     /// Not visible outside this function.
     pub local: bool,
     /// Identity of the access, through the calls that lead to it.
@@ -187,6 +198,10 @@ pub struct Event {
     pub in_handler: bool,
     /// It was looked for a name that is free, and that one is given back.
     pub free: bool,
+    /// It is written only if it still is what it was: compared with that at once.
+    pub swaps: bool,
+    /// What was read is compared with the time: all of it, or one of its attributes.
+    pub aged: Option<Option<Name>>,
 }
 
 impl Event {
@@ -220,16 +235,21 @@ impl Window {
             compared: false,
             counted: false,
             renews: false,
+            aged: false,
+            expired: false,
+            memo: false,
             keyed: false,
             checked: Vec::new(),
             read_row: None,
             write_row: None,
             constant: false,
+            alike: false,
             clears: false,
             in_process: false,
             cross_process: true,
             accidental: false,
             closed_by: None,
+            hoped: false,
             connection: None,
             through_memory: false,
             path_check: false,
@@ -282,6 +302,13 @@ pub struct Window {
     pub counted: bool,
     /// Only where there is a value already is it replaced.
     pub renews: bool,
+    /// It is made anew because it was too old.
+    pub aged: bool,
+    /// It is removed because it was too old, and used otherwise.
+    pub expired: bool,
+    /// What is stored under a name is made from what the name is made from, and handed out
+    /// where it is there already.
+    pub memo: bool,
     /// The place that is written depends on what was read.
     pub keyed: bool,
     /// Attributes of what was read that decide about the write.
@@ -289,6 +316,8 @@ pub struct Window {
     pub read_row: Option<Rc<Row>>,
     pub write_row: Option<Rc<Row>>,
     pub constant: bool,
+    /// Everybody would write the same there.
+    pub alike: bool,
     /// The place is emptied: `null`, `false`.
     pub clears: bool,
     pub in_process: bool,
@@ -297,6 +326,8 @@ pub struct Window {
     pub accidental: bool,
     /// A lock that closed the window in this process only.
     pub closed_by: Option<Rc<Lock>>,
+    /// A lock closes it, unless it was waited for in vain and all the same gone on.
+    pub hoped: bool,
     /// A transaction on this connection closes it, if the connection is one call's own.
     pub connection: Option<Sym>,
     /// The value came by way of memory that the process shares.

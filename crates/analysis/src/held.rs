@@ -5,6 +5,7 @@
 //! come in as acquisitions like those of a library.
 
 mod begun;
+mod passes;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -12,7 +13,7 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Span;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::{BinOp, Op, Term, Var};
+use toctou_core::ir::{BinOp, Inst, Op, Term, Var};
 use toctou_models::LockScope;
 
 use crate::context::{DefectKind, FoundDefect};
@@ -29,6 +30,11 @@ pub(crate) struct Held {
     /// Bits taken and given back, by position, in order.
     pub(crate) changes: FxHashMap<Pos, (u64, u64)>,
     pub(crate) any: bool,
+    /// As `at_entry`, if nobody who waits for a lock were ever refused.
+    hoped: Vec<u64>,
+    passes: Vec<passes::Pass>,
+    /// Permits that nobody here gives back: what was taken is for others to give.
+    lone: u64,
     /// Transactions that the rounds of a loop begin, by the loop's head: held behind it.
     after_loops: FxHashMap<u32, u64>,
 }
@@ -55,6 +61,21 @@ fn either_or(interp: &Interp<'_, '_, '_>) -> Vec<u64> {
     same
 }
 
+/// Locks of libraries that are waited for, where a failure to get them is caught.
+fn may_go_on_without(interp: &Interp<'_, '_, '_>) -> u64 {
+    let mut bits = 0;
+    for (i, a) in interp.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+        let caught = interp.function.blocks[a.at.block as usize]
+            .handler
+            .is_some();
+        let waits = a.lock.kind == LockKind::Library && !a.lock.at_once && !a.lock.shared;
+        if caught && waits && !a.if_true {
+            bits |= 1 << i;
+        }
+    }
+    bits
+}
+
 /// Does one branch lead to the one or to the other?
 fn are_alternatives(interp: &Interp<'_, '_, '_>, a: u32, b: u32) -> bool {
     let other = interp.cfg.controls_of(b);
@@ -74,6 +95,9 @@ impl Held {
             at_entry: vec![u64::MAX; n],
             changes: FxHashMap::default(),
             any,
+            hoped: Vec::new(),
+            passes: Vec::new(),
+            lone: 0,
             after_loops: FxHashMap::default(),
         };
         if !any {
@@ -107,6 +131,17 @@ impl Held {
             }
             held.changes.entry(*at).or_default().1 |= bits;
         }
+        for (i, a) in interp.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+            let gives = |(_, release): &(Pos, Release)| is_release(a, release);
+            // … or that are of this call alone.
+            let own = match *interp.cx.syms.kind(interp.cx.syms.root(a.lock.key)) {
+                SymKind::Cell(cell) => cell.owner == interp.id && !interp.cx.is_module_cell(cell),
+                _ => false,
+            };
+            if a.lock.counted && (own || !interp.releases.iter().any(gives)) {
+                held.lone |= 1 << i;
+            }
+        }
         // Removing the lock file gives the lock back.
         for e in &interp.events {
             if e.act == Act::Delete && e.loc.kind == ResourceKind::File {
@@ -118,12 +153,24 @@ impl Held {
             }
         }
         held.after_loops = begun::begun_in_loops(interp, &held);
-        held.flow(interp, &if_true);
+        held.flow(interp, &if_true, 0);
+        held.passes = passes::passes(interp, &held);
+        if !held.passes.is_empty() {
+            held.flow(interp, &if_true, 0);
+        }
+        let waits = may_go_on_without(interp);
+        if waits != 0 {
+            let sure = std::mem::take(&mut held.at_entry);
+            held.flow(interp, &if_true, waits);
+            held.hoped = std::mem::replace(&mut held.at_entry, sure);
+        }
         held
     }
 
-    pub(crate) fn flow(&mut self, interp: &Interp<'_, '_, '_>, if_true: &[(Sym, u64)]) {
+    /// `hoped`: locks that are taken to be had even where taking them failed.
+    fn flow(&mut self, interp: &Interp<'_, '_, '_>, if_true: &[(Sym, u64)], hoped: u64) {
         let blocks = &interp.function.blocks;
+        self.at_entry = vec![u64::MAX; blocks.len()];
         if blocks.is_empty() {
             return;
         }
@@ -144,6 +191,7 @@ impl Held {
             }
             let mut state = self.at_entry[b as usize];
             let mut thrown = state;
+            let mut sought = 0;
             // Behind the last instruction stands what the branch decides.
             for i in 0..=blocks[b as usize].insts.len() {
                 let at = Pos {
@@ -152,6 +200,7 @@ impl Held {
                 };
                 if let Some((take, give)) = self.changes.get(&at) {
                     state = (state & !give) | take;
+                    sought |= take & hoped;
                     // A failed acquisition took nothing; a failed release is taken as done.
                     thrown &= state | take;
                     thrown &= !give;
@@ -160,7 +209,7 @@ impl Held {
             }
             for edge in &interp.cfg.succs[b as usize] {
                 let mut out = if edge.kind == crate::cfg::EdgeKind::Handler {
-                    thrown
+                    thrown | sought
                 } else {
                     state
                 };
@@ -178,6 +227,11 @@ impl Held {
                         if taken && *handle == sym {
                             out |= bits;
                         }
+                    }
+                }
+                for pass in &self.passes {
+                    if pass.from == b && pass.to == edge.to.0 {
+                        out |= pass.bits;
                     }
                 }
                 if let Some(begun) = self.after_loops.get(&b)
@@ -251,10 +305,32 @@ impl Held {
 
     /// Held when the instruction at `at` runs.
     pub(crate) fn at(&self, at: Pos) -> u64 {
+        self.taken_at(at) & !self.lone
+    }
+
+    /// Taken, and not given back, when the instruction at `at` runs.
+    fn taken_at(&self, at: Pos) -> u64 {
         if !self.any {
             return 0;
         }
-        let mut state = self.at_entry[at.block as usize];
+        self.from_entry(self.at_entry[at.block as usize], at)
+    }
+
+    /// Not held for sure: who waited for it in vain goes on without.
+    pub(crate) fn hoped_at(&self, at: Pos) -> u64 {
+        match self.hoped.get(at.block as usize) {
+            Some(state) => self.from_entry(*state, at) & !self.at(at),
+            None => 0,
+        }
+    }
+
+    /// Is it a way of those who have the lock already?
+    fn is_passed(&self, interp: &Interp<'_, '_, '_>, block: u32, bit: u64) -> bool {
+        let past = |p: &passes::Pass| p.bits & bit != 0 && interp.cfg.dominates(p.to, block);
+        self.passes.iter().any(past)
+    }
+
+    fn from_entry(&self, mut state: u64, at: Pos) -> u64 {
         if state == u64::MAX {
             return 0;
         }
@@ -270,7 +346,7 @@ impl Held {
     }
 
     pub(crate) fn at_end(&self, block: u32, insts: usize) -> u64 {
-        self.at(Pos {
+        self.taken_at(Pos {
             block,
             inst: insts as u32,
         })
@@ -338,6 +414,9 @@ impl Interp<'_, '_, '_> {
                     lease: false,
                     shared: false,
                     once: false,
+                    at_once: false,
+                    hoped: false,
+                    counted: false,
                     func: self.id,
                     span,
                 }),
@@ -369,7 +448,13 @@ impl Interp<'_, '_, '_> {
             let bit = 1u64 << i;
             // A guard gives its lock back on every way out.
             let guard = a.handle == Some(a.lock.key);
-            if a.if_true || guard || a.lock.kind == LockKind::Flag || a.lock.kind.is_transaction() {
+            let lone = held.lone & bit != 0;
+            if a.if_true
+                || guard
+                || lone
+                || a.lock.kind == LockKind::Flag
+                || a.lock.kind.is_transaction()
+            {
                 continue;
             }
             let released = self.releases.iter().any(|(_, r)| is_release(a, r))
@@ -380,7 +465,7 @@ impl Interp<'_, '_, '_> {
             // An instruction that can fail, with the lock held and nobody to give it back.
             let mut skipped = false;
             for (b, block) in self.function.blocks.iter().enumerate() {
-                if block.handler.is_some() {
+                if block.handler.is_some() || held.is_passed(self, b as u32, bit) {
                     continue;
                 }
                 for (n, inst) in block.insts.iter().enumerate() {
@@ -540,10 +625,23 @@ impl Interp<'_, '_, '_> {
                     block: at.block,
                     inst: i as u32,
                 };
-                return made == a.at || self.given_back_at(made) != 0;
+                return made == a.at
+                    || self.given_back_at(made) != 0
+                    || self.is_given_what_is_made(inst, a.at);
             }
         }
         Some(self.val(src)) == a.handle
+    }
+
+    /// `await wait_for(lock.acquire(), 5)`: what fails then is the acquisition.
+    fn is_given_what_is_made(&self, call: &Inst, at: Pos) -> bool {
+        let made = self.function.blocks[at.block as usize].insts[at.inst as usize]
+            .op
+            .dst();
+        match &call.op {
+            Op::Call { args, .. } => args.iter().any(|arg| Some(arg.value) == made),
+            _ => false,
+        }
     }
 
     pub(crate) fn given_back_at(&self, at: Pos) -> u64 {
@@ -565,6 +663,35 @@ impl Interp<'_, '_, '_> {
 
     /// A lock that is held from the read to the write.
     pub(crate) fn protect(&self, window: &mut Window, lock: &Rc<Lock>) {
+        if lock.hoped {
+            let mut closed = window.clone();
+            self.close(&mut closed, lock);
+            window.hoped |= !self.is_open(&closed);
+        } else {
+            self.close(window, lock);
+        }
+    }
+
+    /// Locks that are held here if those who waited for them got them.
+    pub(crate) fn protect_hoped(&self, window: &mut Window, hoped: u64) {
+        for lock in self.hoped_locks(hoped) {
+            self.protect(window, &lock);
+        }
+    }
+
+    pub(crate) fn hoped_locks(&self, hoped: u64) -> impl Iterator<Item = Rc<Lock>> {
+        let acquires = self.acquires.iter().take(MAX_ACQUIRES).enumerate();
+        acquires
+            .filter(move |(i, _)| hoped >> i & 1 == 1)
+            .map(|(_, a)| {
+                Rc::new(Lock {
+                    hoped: true,
+                    ..Lock::clone(&a.lock)
+                })
+            })
+    }
+
+    fn close(&self, window: &mut Window, lock: &Rc<Lock>) {
         // One that others hold beside us keeps nobody out.
         if lock.shared {
             return;

@@ -87,6 +87,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 duck: e.duck,
                 constant: e.constant,
                 collection: e.collection,
+                judged: e.judged,
                 copies: e.copies,
                 puts_back: e.puts_back,
                 local: false,
@@ -94,6 +95,8 @@ impl<'a> Interp<'_, 'a, '_> {
                 idempotent: e.idempotent,
                 in_handler: e.in_handler,
                 free: e.free,
+                swaps: e.swaps,
+                aged: e.aged,
             };
             if e.trail.depth() > 24 {
                 continue;

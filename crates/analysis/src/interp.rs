@@ -6,6 +6,8 @@
 //! are put in at their call, in this function's terms.
 
 pub(crate) mod access;
+mod age;
+mod flow;
 mod memory;
 mod ready;
 mod values;
@@ -101,6 +103,8 @@ pub struct Interp<'c, 'a, 'm> {
     /// Variables that are set in several places; what they are in this block,
     /// and were at the end of others.
     pub(crate) several: FxHashSet<Var>,
+    /// Where they are set; none of those that other functions set as well.
+    set_in: FxHashMap<Var, Vec<u32>>,
     local: FxHashMap<Var, Sym>,
     exits: FxHashMap<u32, FxHashMap<Var, Sym>>,
     round: u32,
@@ -110,6 +114,10 @@ pub struct Interp<'c, 'a, 'm> {
     /// What a value that differs by the way taken can be.
     pub alternatives: FxHashMap<Sym, Vec<Sym>>,
     below: FxHashMap<Sym, Deps>,
+    /// Values that are the time, or made of it.
+    clocks: FxHashSet<Sym>,
+    /// What the function was given and compares with the time.
+    pub(crate) ages: Vec<Option<u32>>,
     /// Values that were put into a place in memory, by this function or below.
     pub stored: FxHashMap<Sym, Vec<Sym>>,
     /// What the files written here hold, also those that nobody else can name.
@@ -124,12 +132,16 @@ pub struct Interp<'c, 'a, 'm> {
     pub windows: Vec<InnerWindow>,
     pub(crate) room: Room,
     pub gates: Vec<(Pos, Deps)>,
+    /// What was asked about where it lies.
+    pub judged: Deps,
     /// Registers whose value is the receiver of a further call, or used at all.
     pub receivers: FxHashSet<Var>,
     pub(crate) awaited: FxHashSet<Var>,
     /// What somebody outside answered: not made from what the question was made from, it says
     /// how things are there.
     pub(crate) answers: FxHashSet<Sym>,
+    /// What nobody but the call and who called it can have set.
+    pub(crate) own: FxHashSet<Sym>,
     /// Receivers that were used as tables.
     pub tables: FxHashSet<Sym>,
     /// The statement at hand stands further below.
@@ -185,6 +197,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             vals: vec![null; function.vars.len()],
             assigned: vec![0; function.vars.len()],
             several: FxHashSet::default(),
+            set_in: FxHashMap::default(),
+            clocks: FxHashSet::default(),
+            ages: Vec::new(),
             local: FxHashMap::default(),
             exits: FxHashMap::default(),
             round: 0,
@@ -204,9 +219,11 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             windows: Vec::new(),
             room: Room::default(),
             gates: Vec::new(),
+            judged: Deps::default(),
             receivers: FxHashSet::default(),
             awaited: FxHashSet::default(),
             answers: FxHashSet::default(),
+            own: FxHashSet::default(),
             tables: FxHashSet::default(),
             through: None,
             conditions: RefCell::default(),
@@ -246,17 +263,22 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
     fn prepare(&mut self) {
         let mut calls = 0;
         let mut once: FxHashSet<Var> = self.function.params.iter().copied().collect();
-        for block in &self.function.blocks {
+        let mut cells: FxHashSet<Var> = FxHashSet::default();
+        for (b, block) in self.function.blocks.iter().enumerate() {
             self.call_ordinals.push(calls);
             for inst in &block.insts {
                 let set = match &inst.op {
                     Op::StoreVar { cell, .. } if cell.owner == self.id => Some(cell.var),
                     op => op.dst(),
                 };
-                if let Some(v) = set
-                    && !once.insert(v)
-                {
-                    self.several.insert(v);
+                if let Some(v) = set {
+                    if !once.insert(v) {
+                        self.several.insert(v);
+                    }
+                    self.set_in.entry(v).or_default().push(b as u32);
+                    if matches!(inst.op, Op::StoreVar { .. }) {
+                        cells.insert(v);
+                    }
                 }
                 match &inst.op {
                     Op::Call { callee, args, .. } => {
@@ -333,6 +355,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 _ => {}
             }
         }
+        let several = &self.several;
+        self.set_in
+            .retain(|v, _| several.contains(v) && !cells.contains(v));
         for (i, param) in self.function.params.iter().enumerate() {
             let sym = self.cx.syms.make(SymKind::Param(i as u32));
             self.vals[param.0 as usize] = sym;
@@ -365,6 +390,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         self.windows.clear();
         self.room = Room::default();
         self.gates.clear();
+        self.judged = Deps::default();
         self.yields.clear();
         self.chain_poison.clear();
         self.failing.clear();
@@ -376,13 +402,12 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             ordinal_base[b] = total;
             total += block.insts.len() as u32 + 1;
         }
+        let mut done = vec![false; function.blocks.len()];
         for b in self.cfg.rpo.clone() {
             let block = &function.blocks[b as usize];
             let mut call = self.call_ordinals[b as usize];
-            self.local = match self.cfg.preds[b as usize].as_slice() {
-                [one] => self.exits.get(one).cloned().unwrap_or_default(),
-                _ => FxHashMap::default(),
-            };
+            self.local = self.known_at(b, &done);
+            done[b as usize] = true;
             for (i, inst) in block.insts.iter().enumerate() {
                 self.at = Pos {
                     block: b,
@@ -612,6 +637,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                         })))
                     }
                 };
+                if matches!(op, BinOp::Compare | BinOp::Arith) {
+                    self.note_compared(l, r);
+                }
                 if matches!(op, BinOp::Eq | BinOp::Ne | BinOp::Compare) {
                     self.note_column(l, r, sym);
                     self.note_column(r, l, sym);
@@ -809,6 +837,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             duck: false,
             constant: false,
             collection: false,
+            judged: false,
             copies: false,
             puts_back: false,
             local: false,
@@ -816,6 +845,8 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             idempotent: false,
             in_handler: false,
             free: false,
+            swaps: false,
+            aged: None,
         };
         if let Some(below) = &self.through {
             below.put(&mut event);

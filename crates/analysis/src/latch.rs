@@ -78,7 +78,7 @@ impl Interp<'_, '_, '_> {
     }
 
     /// Parts of one object, or variables of one scope.
-    fn is_beside(&self, a: Sym, b: Sym) -> bool {
+    pub(crate) fn is_beside(&self, a: Sym, b: Sym) -> bool {
         match (self.cx.syms.kind(a), self.cx.syms.kind(b)) {
             (SymKind::Cell(a) | SymKind::VarLoc(a), SymKind::Cell(b) | SymKind::VarLoc(b)) => {
                 a.owner == b.owner

@@ -69,26 +69,32 @@ impl Interp<'_, '_, '_> {
             event.later = Some(Rc::new(Later { params, run }));
             return self.push(event);
         }
-        let harmless = self.cx.syms.as_str(text).is_some() || self.is_query(text, 0);
-        self.cx.unread_statements |= self.last_round && self.is_product && !harmless;
+        // What nobody outside has brought, and does not begin like a change, is a query that is
+        // put together, or a script that makes the tables.
+        if self.last_round && self.cx.syms.as_str(text).is_none() {
+            for part in self.changes_in(text) {
+                let part = self.cx.names.text(part).to_owned();
+                self.note_unread(&part);
+            }
+        }
         None
     }
 
-    /// Does a text begin with SELECT, whichever of several it is?
-    fn is_query(&self, text: Sym, depth: u32) -> bool {
-        match self.cx.syms.kind(text) {
-            SymKind::Str(name) => {
-                let first = self.cx.names.text(*name).split_whitespace().next();
-                first.is_some_and(|word| word.eq_ignore_ascii_case("select"))
-            }
-            SymKind::Concat(parts) if depth < 6 => {
-                parts.first().is_some_and(|p| self.is_query(*p, depth + 1))
-            }
-            _ if depth < 6 => self.alternatives.get(&text).is_some_and(|all| {
-                all.len() < 4 && all.iter().all(|s| self.is_query(*s, depth + 1))
-            }),
-            _ => false,
+    /// What there is in a text that begins like a change, whichever of several it is.
+    fn changes_in(&self, text: Sym) -> Vec<Name> {
+        let mut found = Vec::new();
+        let several = self.alternatives.get(&text).into_iter().flatten();
+        for text in several.copied().chain([text]) {
+            self.cx.syms.each(text, |part| {
+                if let Some(name) = self.cx.syms.as_str(part)
+                    && let Some(first) = self.cx.names.text(name).split_whitespace().next()
+                    && crate::rows::is_change(first)
+                {
+                    found.push(name);
+                }
+            });
         }
+        found
     }
 
     /// A statement of a callee, with the text that it is given here.

@@ -5,6 +5,7 @@
 //! to its callers ([`summary`]), pair the reads with the writes that trust
 //! them ([`windows`]), and see which pairs a client can reach ([`reach`]).
 
+mod alike;
 mod apply;
 mod calls;
 mod cfg;
@@ -18,12 +19,14 @@ mod entries;
 mod held;
 mod instance;
 mod interp;
+mod judged;
 mod kept;
 mod latch;
 mod later;
 mod library;
 mod linkage;
 mod lock_models;
+mod memo;
 mod named;
 mod normal;
 mod order;
@@ -36,6 +39,7 @@ mod room;
 mod roots;
 mod rows;
 mod settled;
+mod started;
 mod summarise;
 mod summary;
 mod sym;

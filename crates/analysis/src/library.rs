@@ -29,6 +29,9 @@ pub struct Call {
     pub known_table: bool,
     /// Only where nothing in the syntax undoes it.
     pub by_hand: bool,
+    pub clock: Option<toctou_models::Clock>,
+    /// What comes back is the call's own.
+    pub own: bool,
     /// The variables that are given what the call says.
     pub fills: Option<PlaceExpr>,
 }
@@ -192,6 +195,11 @@ impl<'m> Library<'m> {
             .collect();
         self.methods.insert(name, Rc::clone(&rules));
         rules
+    }
+
+    /// What a method of a text does to its letters.
+    pub fn letters(&self, method: &str) -> Option<toctou_models::Letters> {
+        self.models.method(method).iter().find_map(|m| m.letters)
     }
 
     pub fn entries(
@@ -436,6 +444,8 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
         sure: m.sure,
         known_table: m.known_table,
         by_hand: m.by_hand,
+        clock: m.clock,
+        own: m.own_to_call,
         fills: place(&m.fills),
     }
 }

@@ -4,7 +4,7 @@
 use crate::calls::{CallView, Entry};
 use crate::effect::{Lock, LockKind};
 use crate::interp::{Acquire, Interp};
-use crate::library::{Call, EffectRule};
+use crate::library::{Call, EffectRule, ResultRule};
 use crate::sym::{CallSym, CalleeSym, Sym, SymKind};
 use std::rc::Rc;
 use toctou_models::LockScope;
@@ -71,6 +71,9 @@ impl Interp<'_, '_, '_> {
             lease: false,
             shared: false,
             once: false,
+            at_once: false,
+            hoped: false,
+            counted: false,
             func: self.id,
             span: self.span,
         }))
@@ -89,7 +92,7 @@ impl Interp<'_, '_, '_> {
         &mut self,
         effect: &EffectRule,
         view: &CallView<'_>,
-        guard: bool,
+        rule: &Call,
         results: &mut Vec<Sym>,
     ) -> Option<Sym> {
         let key = effect
@@ -102,11 +105,19 @@ impl Interp<'_, '_, '_> {
             None => true,
             Some(p) => {
                 let permits = self.place(p, view);
-                permits
+                // One that is made here, by this call for itself, lets everybody in.
+                let own = matches!(self.cx.syms.kind(key), SymKind::Call(_));
+                let one = permits
                     .and_then(|s| self.constant_text(s))
-                    .is_some_and(|t| t == "1")
+                    .is_some_and(|t| t == "1");
+                one && !own
             }
         };
+        let guard = rule.result == ResultRule::Recv;
+        // Nothing comes back that would give it back: anybody can.
+        let counted = effect.permits.is_some()
+            && effect.callback.is_none()
+            && rule.result == ResultRule::None;
         let lock = Rc::new(Lock {
             key,
             scope: effect.effect.scope,
@@ -114,6 +125,9 @@ impl Interp<'_, '_, '_> {
             lease: effect.effect.lease,
             shared: effect.effect.shared,
             once: effect.effect.once,
+            at_once: effect.effect.at_once,
+            hoped: false,
+            counted,
             func: self.id,
             span: self.span,
         });
@@ -168,6 +182,9 @@ impl Interp<'_, '_, '_> {
             lease: false,
             shared: false,
             once: false,
+            at_once: false,
+            hoped: false,
+            counted: false,
             func: self.id,
             span: self.span,
         });
@@ -209,6 +226,9 @@ impl Interp<'_, '_, '_> {
             lease: false,
             shared: false,
             once: false,
+            at_once: false,
+            hoped: false,
+            counted: false,
             func: self.id,
             span: self.span,
         });

@@ -6,7 +6,7 @@ use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{BinOp, Op};
 use toctou_models::Mode;
 
-use crate::effect::{Act, Event, Source};
+use crate::effect::{Act, Dep, Event, Row, Source};
 use crate::interp::Interp;
 use crate::sym::{self, Sym, SymKind};
 
@@ -130,7 +130,8 @@ impl Interp<'_, '_, '_> {
     }
 
     /// A collection in memory, gone through with pauses, and written out whole.
-    pub(crate) fn is_snapshot(&self, read: &Event, write: &Event, data: bool) -> bool {
+    pub(crate) fn is_snapshot(&self, r: u32, write: &Event, data: bool) -> bool {
+        let read = &self.events[r as usize];
         data && read.act == Act::Read
             && read.loc.kind == ResourceKind::Memory
             // What is far below is what somebody's validator or cache goes through.
@@ -138,10 +139,10 @@ impl Interp<'_, '_, '_> {
             && write.loc.kind == ResourceKind::File
             && write.act == Act::Write
             && read.collection
-            && !write
-                .key_deps
-                .iter()
-                .any(|d| matches!(d.source, crate::effect::Source::Param(_)))
+            // A file for each of its entries is written from that entry, not from the whole.
+            && !write.key_deps.iter().any(|d| {
+                matches!(d.source, Source::Param(_)) || d.source == Source::Event(r)
+            })
     }
 
     pub(crate) fn same_place(&self, read: &Event, write: &Event, r: u32) -> bool {
@@ -152,7 +153,7 @@ impl Interp<'_, '_, '_> {
             ResourceKind::File => {
                 read.loc.key == write.loc.key
                     || self.is_same_record(read.loc.key, write.loc.key, r)
-                    || (read.act == Act::List && self.is_inside(write.loc.key, read.loc.key))
+                    || (read.act == Act::List && self.is_listed(read, write, r))
             }
             ResourceKind::Row => read.loc.key == write.loc.key && self.same_row(read, write, r),
             ResourceKind::Kv => read.loc.key == write.loc.key && read.loc.entry == write.loc.entry,
@@ -183,16 +184,41 @@ impl Interp<'_, '_, '_> {
         a.len() > 1 && a.len() == b.len() && a.iter().zip(&b).all(|(p, q)| same_part(*p, *q))
     }
 
-    /// Is a path below a folder?
-    pub(crate) fn is_inside(&self, path: Sym, folder: Sym) -> bool {
-        let (path, folder) = (
-            self.cx.syms.path_parts(path),
-            self.cx.syms.path_parts(folder),
+    /// A folder was listed: is what is written one of the names in it? A listing says nothing
+    /// about what lies deeper, unless a name for a new folder was made from it.
+    fn is_listed(&self, read: &Event, write: &Event, r: u32) -> bool {
+        let path = self.cx.syms.path_parts(write.loc.key);
+        let folder = self.cx.syms.path_parts(read.loc.key);
+        if path.len() <= folder.len() || path[..folder.len()] != folder[..] {
+            return false;
+        }
+        let name = path[folder.len()];
+        let found = matches!(
+            self.cx.syms.kind(name),
+            SymKind::Field(..) | SymKind::Index(..) | SymKind::Element(_)
         );
-        path.len() > folder.len() && path[..folder.len()] == folder[..]
+        // … or what was found by it is read and written back.
+        let carried = |d: Dep| d.source == Source::Event(r) && !d.implicit && !d.asked;
+        let made = write.key_deps.has_event(r) && !found || write.data.iter().any(carried);
+        made || path.len() == folder.len() + 1
     }
 
     pub(crate) fn same_row(&self, read: &Event, write: &Event, r: u32) -> bool {
+        // Any row was looked at, and one is changed that somebody has named.
+        let sampled = read.row.as_ref().is_some_and(|row| row.sample);
+        let made = write
+            .data
+            .iter()
+            .any(|d| d.source == Source::Event(r) && !d.implicit);
+        let found =
+            |row: &Row| row.insert && !made || row.conditions.iter().any(|c| c.1.has_event(r));
+        if sampled
+            && !write.row.as_deref().is_some_and(found)
+            && let Some(SymKind::Object(named)) = write.loc.entry.map(|e| self.cx.syms.kind(e))
+            && named.iter().any(|(_, value)| !self.is_constant(*value))
+        {
+            return false;
+        }
         let (Some(a), Some(b)) = (read.loc.entry, write.loc.entry) else {
             return true;
         };

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::finding::{EntryKind, ResourceKind};
 use toctou_core::ir::FuncId;
-use toctou_core::{FileRole, Span};
+use toctou_core::{FileRole, Name, Span};
 use toctou_models::{LockScope, Mode};
 
 use crate::context::{Context, DefectKind, FoundEntry, Thread};
@@ -88,23 +88,34 @@ pub struct ReachedWindow {
     pub counted: bool,
     /// Only where there is a value already is it replaced.
     pub renews: bool,
+    /// It is made anew because it was too old.
+    pub aged: bool,
+    /// It is removed because it was too old, and used otherwise.
+    pub expired: bool,
+    /// What is stored under a name is made from what the name is made from, and handed out
+    /// where it is there already.
+    pub memo: bool,
     /// Others change parts of what is in this place.
     pub changed_within: bool,
     pub keyed: bool,
     pub checked: Vec<String>,
     /// Of what was checked, somebody in the program changes something.
     pub checked_changes: bool,
-    /// What was checked is set when the program makes the row, and by no statement after that.
-    pub checked_is_final: bool,
+    /// What of it is set when the program makes the row, and by no statement after that.
+    pub checked_final: Vec<String>,
     pub read_row: Option<RowFacts>,
     pub write_row: Option<RowFacts>,
     pub constant: bool,
+    /// Everybody writes the same there.
+    pub alike: bool,
     /// The place is emptied: `null`, `false`.
     pub clears: bool,
     pub in_process: bool,
     pub cross_process: bool,
     pub accidental: bool,
     pub closed_by: Option<LockFacts>,
+    /// A lock closes it, unless it was waited for in vain and all the same gone on.
+    pub hoped: bool,
     /// It is all in one transaction, on a connection that other calls use as well.
     pub shared_connection: bool,
     pub partial: Option<LockFacts>,
@@ -180,6 +191,8 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     let mut entries = std::mem::take(&mut cx.entries);
     entries.extend(crate::requests::handlers(&cx, edges));
     entries.extend(crate::requests::table_entries(&cx, &entries, edges));
+    crate::started::set_apart(&cx, &mut entries);
+    cx.written = crate::alike::written(&cx);
     let mut roots = roots(&cx, entries);
     let told = wrapped(&cx, &mut roots);
     let activations = activations(&cx, &roots, edges);
@@ -463,26 +476,32 @@ fn row_facts(cx: &Context<'_, '_>, row: &Rc<Row>) -> RowFacts {
     }
 }
 
-/// A column that nobody ever changes is as it was when it was checked.
-fn checked_changes(cx: &Context<'_, '_>, w: &Window) -> bool {
+/// May somebody change this column of rows that are there?
+fn changes(cx: &Context<'_, '_>, w: &Window, column: Name) -> bool {
     // A table that is reached by a variable may have other names elsewhere.
     let named = matches!(cx.syms.kind(w.loc.key), SymKind::Str(_) | SymKind::Class(_));
-    if w.loc.kind != ResourceKind::Row || w.checked.is_empty() || !named {
+    if w.loc.kind != ResourceKind::Row || !named {
         return true;
     }
     match cx.updated.get(&w.loc.key) {
-        Some(Some(columns)) => w
-            .checked
-            .iter()
-            .any(|c| columns.contains(&crate::place::plain(cx.names.text(*c)))),
+        Some(Some(columns)) => columns.contains(&crate::place::plain(cx.names.text(column))),
         Some(None) => true,
         None => false,
     }
 }
 
+/// A column that nobody ever changes is as it was when it was checked.
+fn checked_changes(cx: &Context<'_, '_>, w: &Window) -> bool {
+    w.checked.is_empty() || w.checked.iter().any(|c| changes(cx, w, *c))
+}
+
 /// Only who makes the rows of a table knows all that is done to them.
-fn checked_is_final(cx: &Context<'_, '_>, w: &Window) -> bool {
-    !checked_changes(cx, w) && !cx.unread_statements && cx.inserted.contains(&w.loc.key)
+fn checked_final(cx: &Context<'_, '_>, w: &Window) -> Vec<String> {
+    if cx.unread_statements || !cx.inserted.contains(&w.loc.key) {
+        return Vec::new();
+    }
+    let same = w.checked.iter().filter(|c| !changes(cx, w, **c));
+    same.map(|c| cx.names.text(*c).to_owned()).collect()
 }
 
 fn lock_facts(cx: &Context<'_, '_>, lock: &Rc<Lock>) -> LockFacts {
@@ -521,6 +540,9 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         compared: w.compared,
         counted: w.counted,
         renews: w.renews,
+        aged: w.aged,
+        expired: w.expired,
+        memo: w.memo,
         changed_within: match cx.syms.kind(w.loc.key) {
             SymKind::VarLoc(cell) => cx.changed_cells.contains(cell),
             SymKind::Field(_, name) => cx.changed_fields.contains(name),
@@ -533,10 +555,11 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
             .map(|n| cx.names.text(*n).to_owned())
             .collect(),
         checked_changes: checked_changes(cx, w),
-        checked_is_final: checked_is_final(cx, w),
+        checked_final: checked_final(cx, w),
         read_row: w.read_row.as_ref().map(|r| row_facts(cx, r)),
         write_row: w.write_row.as_ref().map(|r| row_facts(cx, r)),
         constant: w.constant,
+        alike: is_alike(cx, w),
         clears: w.clears,
         in_process: w.in_process && reach.kind != EntryKind::Startup,
         cross_process: w.cross_process,
@@ -555,14 +578,23 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         write_positive: w.positive,
         taken: w.taken,
         waits: w.waits,
+        hoped: w.hoped,
         role: cx.program.file_of(w.meet).role,
         reached_by: vec![reach],
     }
 }
 
+/// Does nobody write anything else there?
+fn is_alike(cx: &Context<'_, '_>, w: &Window) -> bool {
+    let name = crate::alike::name(&cx.syms, w.loc.key);
+    w.alike && name.is_some_and(|name| !cx.written.contains(&name))
+}
+
 fn merge(into: &mut ReachedWindow, w: &Rc<Window>, reach: Reach, cx: &Context<'_, '_>) {
     into.in_process |= w.in_process && reach.kind != EntryKind::Startup;
     into.cross_process |= w.cross_process;
+    into.alike &= is_alike(cx, w);
+    into.hoped &= w.hoped;
     // Open on one way in: what closes it on another does not help.
     if w.closed_by.is_none() && w.in_process {
         into.closed_by = None;

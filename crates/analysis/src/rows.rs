@@ -183,12 +183,29 @@ impl Interp<'_, '_, '_> {
         read
     }
 
-    /// A text that cannot be read may change anything, if it changes rows at all.
-    fn note_unread(&mut self, text: &str) {
+    /// A text that cannot be read may change all of the table that it names, if it changes rows
+    /// at all; or any table, if it names none.
+    pub(crate) fn note_unread(&mut self, text: &str) {
         let first = text.split_whitespace().next().unwrap_or_default();
-        let changes = ["update", "insert", "replace", "merge", "with"];
-        let may_change = changes.iter().any(|w| first.eq_ignore_ascii_case(w));
-        self.cx.unread_statements |= may_change && self.is_product;
+        let begins = first.eq_ignore_ascii_case("with") || is_change(first);
+        if !begins || !text.split_whitespace().any(is_change) || !self.is_product {
+            return;
+        }
+        let of = ["update", "into", "or", "ignore", "replace"];
+        let mut words = text.split(|c: char| c.is_whitespace() || c == '(').skip(1);
+        let table = words.find(|w| !w.is_empty() && !of.iter().any(|o| w.eq_ignore_ascii_case(o)));
+        let plain = |w: &&str| w.chars().all(|c| c.is_alphanumeric() || c == '_');
+        match table
+            .filter(plain)
+            .filter(|w| !w.contains(HOLE) && is_change(first))
+        {
+            Some(table) => {
+                let name = self.cx.names.intern(&table.to_lowercase());
+                let table = self.cx.syms.make(SymKind::Str(name));
+                self.note_updated(table, &[]);
+            }
+            None => self.cx.unread_statements = true,
+        }
     }
 
     fn transaction(&mut self, serializable: bool) -> Rc<Lock> {
@@ -200,6 +217,9 @@ impl Interp<'_, '_, '_> {
             lease: false,
             shared: false,
             once: false,
+            at_once: false,
+            hoped: false,
+            counted: false,
             func: self.id,
             span: self.span,
         })
@@ -252,6 +272,7 @@ impl Interp<'_, '_, '_> {
             locking: s.locking,
             returning: s.returning,
             aggregate: s.aggregate,
+            sample: s.sample,
             unique: matches!(s.conflict, Conflict::Ignore) || s.has_subquery_guard,
             looked_at,
             ..Row::default()
@@ -275,18 +296,24 @@ impl Interp<'_, '_, '_> {
         for a in s.assignments.iter().chain(&s.on_conflict) {
             let column = self.cx.names.intern(&a.column);
             row.columns.push(column);
+            // Where the row is there, its own value and the new one make the next: nothing that
+            // was put there meanwhile is lost (`SET seen = MAX(seen, excluded.seen)`).
+            let merged = |b: &sql::Assignment| b.column == a.column && b.value == Value::Relative;
+            let merged = s.on_conflict.iter().any(merged);
             match &a.value {
                 Value::Relative => row.relative.push(column),
                 Value::Operand(o) => {
                     if let Some(v) = self.operand(o, holes, params, count) {
-                        data.extend(&self.deps_of(v));
+                        if !merged {
+                            data.extend(&self.deps_of(v));
+                        }
                         if s.kind == Kind::Insert {
                             conditions.push((column, v));
                         }
                     }
                 }
                 Value::Expression(operands) => {
-                    for o in operands {
+                    for o in operands.iter().filter(|_| !merged) {
                         if let Some(v) = self.operand(o, holes, params, count) {
                             data.extend(&self.deps_of(v));
                         }
@@ -859,4 +886,10 @@ impl Interp<'_, '_, '_> {
 
 fn writes(statement: &sql::Statement) -> bool {
     matches!(statement.kind, Kind::Insert | Kind::Update | Kind::Delete)
+}
+
+/// Does the word begin a statement that changes rows?
+pub(crate) fn is_change(word: &str) -> bool {
+    let changes = ["update", "insert", "replace", "merge"];
+    changes.iter().any(|w| word.eq_ignore_ascii_case(w))
 }

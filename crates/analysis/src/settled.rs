@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Name;
-use toctou_core::ir::{ClassId, FuncId, Function, Key, Op, Term, Var};
+use toctou_core::ir::{Callee, Cell, ClassId, FuncId, FuncKind, Function, Key, Op, Term, Var};
 
 use crate::cfg::Cfg;
 use crate::points_to::{Env, Obj, PointsTo};
@@ -83,8 +83,12 @@ struct Solver<'e, 'a, 'm> {
     dynamic: FxHashSet<ClassId>,
     /// Objects that others may change.
     shared_parts: FxHashSet<u32>,
+    /// The fields that objects are written out with.
+    parts: FxHashSet<(u32, Name)>,
     /// Variables of modules that are set from outside.
     assigned_outside: FxHashSet<Name>,
+    /// Variables whose addresses somebody has.
+    lent: FxHashSet<Cell>,
 }
 
 impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
@@ -110,7 +114,9 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
             filled: FxHashMap::default(),
             dynamic: FxHashSet::default(),
             shared_parts: FxHashSet::default(),
+            parts: FxHashSet::default(),
             assigned_outside: FxHashSet::default(),
+            lent: FxHashSet::default(),
             open,
         };
         solver.prepare();
@@ -219,6 +225,9 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
             let mut call = 0;
             for inst in function.blocks.iter().flat_map(|b| &b.insts) {
                 match &inst.op {
+                    Op::LoadVar { dst, cell } if function.vars[dst.0 as usize].lent => {
+                        self.lend(*cell);
+                    }
                     Op::SetIndex { obj, .. } => self.set_from_outside(id, *obj),
                     Op::SetField { obj, field, .. } => {
                         let objects = self.points_to.objects(self.points_to.node(id, *obj));
@@ -227,15 +236,18 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
                         }
                     }
                     Op::Object { dst, fields } => {
-                        let named = |(key, _): &(Key, _)| matches!(key, Key::Name(_));
-                        if !fields.iter().all(named) {
-                            self.shared_parts
-                                .insert(self.points_to.node(id, *dst).number());
+                        let node = self.points_to.node(id, *dst).number();
+                        for (key, _) in fields {
+                            match key {
+                                Key::Name(name) => self.parts.insert((node, *name)),
+                                _ => self.shared_parts.insert(node),
+                            };
                         }
                     }
-                    Op::Call { args, .. } => {
+                    Op::Call { args, callee, .. } => {
                         // A library may change what it is given.
-                        if self.points_to.targets(id, call).0.is_empty() {
+                        let known = !self.points_to.targets(id, call).0.is_empty();
+                        if !known && !self.is_of_function(id, callee) {
                             args.iter().for_each(|a| self.set_from_outside(id, a.value));
                         }
                         call += 1;
@@ -244,6 +256,25 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
                     _ => {}
                 }
             }
+        }
+    }
+
+    /// `f.bind(this)`: a function is made ready, and nothing is done to what it gets.
+    fn is_of_function(&self, f: FuncId, callee: &Callee) -> bool {
+        let Callee::Method { obj, .. } = callee else {
+            return false;
+        };
+        let node = self.points_to.node(f, *obj);
+        let mut objects = self.points_to.objects(node).peekable();
+        objects.peek().is_some() && objects.all(|o| matches!(o, Obj::Func(_)))
+    }
+
+    fn lend(&mut self, cell: Cell) {
+        self.lent.insert(cell);
+        let owner = self.env.program.function(cell.owner);
+        if owner.kind == FuncKind::ModuleInit {
+            self.assigned_outside
+                .extend(owner.vars[cell.var.0 as usize].name);
         }
     }
 
@@ -292,4 +323,15 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
         });
         filled.contains(&field)
     }
+}
+
+/// Variables of a function whose addresses somebody has.
+fn lent(function: &Function) -> impl Iterator<Item = Var> {
+    let is_lent = |v: &Var| function.vars[v.0 as usize].lent;
+    let own = (0..function.vars.len() as u32).map(Var).filter(is_lent);
+    let insts = function.blocks.iter().flat_map(|b| &b.insts);
+    own.chain(insts.filter_map(move |inst| match &inst.op {
+        Op::Copy { dst, src } => is_lent(dst).then_some(*src),
+        _ => None,
+    }))
 }

@@ -74,6 +74,7 @@ impl Interp<'_, '_, '_> {
                     call.locks.push(Rc::clone(&a.lock));
                 }
             }
+            call.locks.extend(self.hoped_locks(held.hoped_at(at)));
             call.yields_before |= first_yield.around(at).0;
             summary.sym_calls.push(call);
         }
@@ -94,6 +95,7 @@ impl Interp<'_, '_, '_> {
                 summary.leases.push((Rc::clone(&a.lock), waits));
             }
         }
+        summary.ages = std::mem::take(&mut self.ages);
         summary.events = self.events;
         compress(&mut summary);
         summary
@@ -355,6 +357,7 @@ impl Interp<'_, '_, '_> {
                 summary.throw_deps.extend(gate);
             }
         }
+        self.hand_on_judged(summary);
     }
 
     /// For each block: can somebody have run before it begins, and after it ends?
@@ -425,6 +428,7 @@ pub(crate) fn compress(summary: &mut Summary) {
                 old.ctrl.extend(&e.ctrl);
                 old.yields_before |= e.yields_before;
                 old.yields_after |= e.yields_after;
+                old.judged |= e.judged;
             }
             None => {
                 let i = kept.len() as u32;

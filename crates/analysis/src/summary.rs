@@ -45,6 +45,8 @@ pub struct Summary {
     pub answers: bool,
     /// Reads that decide whether the function fails.
     pub throw_deps: Deps,
+    /// What of the caller is asked about where it lies.
+    pub judged: Deps,
     /// Somebody else can run during a call.
     pub yields: bool,
     pub may_throw: bool,
@@ -52,6 +54,8 @@ pub struct Summary {
     pub leaves_held: Vec<(Rc<Lock>, bool)>,
     /// Locks (by key) that it gives back without having taken them.
     pub releases: Vec<Sym>,
+    /// What it was given and compares with the time: parameters, and `None` for its object.
+    pub ages: Vec<Option<u32>>,
     /// It commits or rolls back what it has not begun.
     pub ends_transaction: bool,
     /// Locks that end by themselves, and the waits under each, in order.

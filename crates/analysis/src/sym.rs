@@ -254,6 +254,16 @@ impl Syms {
         false
     }
 
+    /// Shows each of the terms that a term is made of.
+    pub fn each(&self, hay: Sym, mut show: impl FnMut(Sym)) {
+        let mut stack = vec![hay];
+        for _ in 0..4096 {
+            let Some(sym) = stack.pop() else { return };
+            show(sym);
+            for_each_child(self.kind(sym), |c| stack.push(c));
+        }
+    }
+
     /// Rewrites a term bottom-up. `leaf` answers for the terms that a caller
     /// knows more about, and `None` for the rest. Depth is bounded by
     /// [`MAX_DEPTH`], so the recursion is too.

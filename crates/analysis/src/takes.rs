@@ -6,10 +6,10 @@ use toctou_core::finding::ResourceKind;
 use toctou_core::ir::Term;
 
 use crate::cfg::Control;
-use crate::effect::{Act, Dep, Deps, Event, Source, Window};
+use crate::effect::{Act, Dep, Deps, Event, Loc, Source, Window};
 use crate::held::{Held, MAX_ACQUIRES};
 use crate::interp::Interp;
-use crate::sym::{self, SymKind};
+use crate::sym::{self, CalleeSym, SymKind};
 
 /// Who looks at more names than this does something else than to choose one.
 const MAX_NAMES: usize = 8;
@@ -100,6 +100,25 @@ impl Interp<'_, '_, '_> {
             })
     }
 
+    /// A callee tested it, took it and only then gave the lock back (`if running[k] { return
+    /// false }; running[k] = true`). It is that claim which a later delete ends: nobody else
+    /// got through the test.
+    pub(crate) fn is_claimed(&self, r: usize, write: &Event) -> bool {
+        let read = &self.events[r];
+        let Some(lock) = &read.lock else {
+            return false;
+        };
+        let claims = |e: &Event| {
+            let held = e.lock.as_ref();
+            e.call == read.call
+                && e.loc == read.loc
+                && e.act.is_write()
+                && e.ctrl.has_event(r as u32)
+                && held.is_some_and(|l| (l.func, l.span) == (lock.func, lock.span))
+        };
+        read.call.is_some() && read.call != write.call && self.events.iter().any(claims)
+    }
+
     fn is_before(&self, first: &Event, second: &Event) -> bool {
         if first.at.block == second.at.block {
             return first.at.inst < second.at.inst;
@@ -158,6 +177,31 @@ impl Interp<'_, '_, '_> {
                 && self.cx.syms.contains(key, value)
                 && (self.cfg.controls_of(b as u32).iter())
                     .any(|c| self.is_there(c, r) == Some(false))
+        })
+    }
+
+    /// Does it get here only if what is there is no folder?
+    pub(crate) fn is_no_folder(&self, loc: Loc) -> bool {
+        let syms = &self.cx.syms;
+        self.cfg.controls_of(self.at.block).iter().any(|control| {
+            let Term::Branch { cond, .. } = self.function.blocks[control.block as usize].term
+            else {
+                return false;
+            };
+            let mut sym = self.val(cond);
+            let mut no = control.way == 1;
+            while let SymKind::Not(inner) = syms.kind(sym) {
+                sym = *inner;
+                no = !no;
+            }
+            let asks = matches!(syms.kind(sym), SymKind::Call(call)
+                if matches!(call.callee, CalleeSym::Method(m) if self.cx.words.folders.contains(&m)));
+            let deps = self.deps_of(sym);
+            let mut asked = deps.events();
+            control.way < 2
+                && no
+                && asks
+                && asked.any(|(e, _)| self.events[e as usize].loc.key == loc.key)
         })
     }
 

@@ -21,6 +21,8 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     interp.settle();
     interp.note_conflicts();
     interp.note_counts();
+    interp.note_swaps();
+    interp.settle_judged();
     let ctrl = interp.event_controls();
     for (event, deps) in interp.events.iter_mut().zip(ctrl) {
         event.ctrl.extend(&deps);
@@ -243,12 +245,17 @@ impl Interp<'_, '_, '_> {
             .any(|(e, attr)| {
                 e as usize == r && attr.is_none_or(|a| !self.cx.words.others.contains(&a))
             });
-        let path_check = read.act == Act::Resolve
+        let resolved = read.act == Act::Resolve
             && tested
             && judged
             && write.loc.kind == ResourceKind::File
             && (keyed || read.loc.key == write.loc.key);
-        let snapshot = self.is_snapshot(read, write, data);
+        // It was not asked where it leads, or another path is used that only has its name.
+        if resolved && !(read.judged && self.is_of_path(r as u32, read, write)) {
+            return None;
+        }
+        let path_check = resolved;
+        let snapshot = self.is_snapshot(r as u32, write, data);
         let counted = tested && self.counts_up(r, w);
         let data = data && !counted;
         let chosen = keyed && self.chose_another(r as u32, write);
@@ -293,7 +300,14 @@ impl Interp<'_, '_, '_> {
         if !data && self.is_unless_same(r, write) {
             return None;
         }
+        if !data && self.is_claimed(r, write) {
+            return None;
+        }
         if data && self.reads_in_place(read, w) {
+            return None;
+        }
+        // Whoever was quicker is not overwritten.
+        if write.swaps && read.loc.kind == ResourceKind::Memory {
             return None;
         }
         // Waiting for what another call has begun, and keeping it, is the cure.
@@ -359,16 +373,27 @@ impl Interp<'_, '_, '_> {
             compared: self.is_compared(r, write),
             counted,
             renews: tested && self.renews(r, write),
+            aged: tested
+                && !data
+                && !walk.opens
+                && write.act == Act::Write
+                && self.is_aged(r, write, walk.sends),
+            expired: tested && self.is_expired(r, write),
+            memo: looked && self.is_memo(read, write),
             keyed,
             checked: checked.clone(),
             read_row: read.row.clone(),
             write_row: write.row.clone(),
             constant: write.constant,
+            alike: looked
+                && write.act == Act::Write
+                && write.value.is_some_and(|v| self.is_alike(v, write.loc)),
             clears: write.idempotent,
             in_process: walk.yielded || self.anywhere,
             cross_process: shared_by_processes,
             accidental: !walk.yielded && !self.anywhere,
             closed_by: None,
+            hoped: false,
             connection: None,
             partial: read.lock.clone().or_else(|| write.lock.clone()),
             other_writes: walk.other_writes || walk.files_aside && !given_back,
@@ -401,6 +426,8 @@ impl Interp<'_, '_, '_> {
                 window.partial = Some(Rc::clone(&a.lock));
             }
         }
+        let hoped = held.hoped_at(read.at) & held.hoped_at(write.at) & !walk.broken;
+        self.protect_hoped(&mut window, hoped);
         self.is_open(&window).then_some(window)
     }
 
@@ -417,7 +444,7 @@ impl Interp<'_, '_, '_> {
     }
 
     /// Does the function give back what was read, and not only whether it was there?
-    fn is_given_back(&self, r: usize) -> bool {
+    pub(crate) fn is_given_back(&self, r: usize) -> bool {
         let others = self.cx.words.others;
         self.function.blocks.iter().any(|block| {
             let Term::Return(Some(v)) = block.term else {
@@ -458,6 +485,8 @@ impl Interp<'_, '_, '_> {
                 let limit = |s: Sym| {
                     !self.is_empty_value(s)
                         && !counted(s)
+                        && !self.is_age(left)
+                        && !self.is_age(right)
                         && !matches!(self.cx.syms.kind(s), SymKind::Str(_) | SymKind::Bool(_))
                 };
                 call.callee == crate::sym::CalleeSym::Method(self.cx.words.op)
@@ -548,8 +577,9 @@ impl Interp<'_, '_, '_> {
                     self.cx.syms.contains(side, read.loc.key)
                         && !matches!(self.cx.syms.kind(side), SymKind::Call(_))
                 };
+                // That it is another than it should be says that there is one.
                 if let SymKind::Eq(a, b) = *self.cx.syms.kind(sym)
-                    && (itself(a) || itself(b))
+                    && (itself(a) && self.is_constant(b) || itself(b) && self.is_constant(a))
                     && self.cfg.dominates(next.0, at)
                 {
                     plainly = Some(said);
@@ -594,6 +624,7 @@ impl Interp<'_, '_, '_> {
                         self.protect(&mut window, &a.lock);
                     }
                 }
+                self.protect_hoped(&mut window, held.hoped_at(w.at));
             }
             for lock in &w.locks {
                 self.protect(&mut window, lock);
@@ -623,7 +654,7 @@ fn distinct(windows: Vec<Rc<Window>>) -> Vec<Rc<Window>> {
             (w.write.last().func, w.write.last().span),
             w.loc,
             w.label,
-            (w.in_process, w.cross_process),
+            (w.in_process, w.cross_process, w.hoped),
         );
         let depth = |w: &Window| w.path.as_ref().map_or(0, |p| p.depth());
         match best.get(&key) {

@@ -45,6 +45,12 @@ impl<'p> Index<'p> {
             index.count += 1;
             let (stem, ending) = path.rsplit_once('.').unwrap_or((path, ""));
             index.endings.insert(ending);
+            index.endings.insert(match ending {
+                "ts" | "tsx" => "js",
+                "mts" => "mjs",
+                "cts" => "cjs",
+                other => other,
+            });
             for end in ends(stem) {
                 index.ends.entry(end).or_default().push(at);
             }
@@ -65,6 +71,24 @@ impl<'p> Index<'p> {
         {
             out.extend(files);
         }
+    }
+
+    /// Files that an import means that leads nowhere: all of its path is theirs. The last part
+    /// alone (`sdk/server/index`) is that of many.
+    fn imported(&self, text: &str, out: &mut Vec<u32>) {
+        let plain = text.trim_start_matches(['@', '~', '#', '.', '/']);
+        let stem = match plain.rsplit_once('.') {
+            Some((stem, ending)) if self.endings.contains(ending) => stem.to_owned(),
+            _ if plain.contains('/') => plain.to_owned(),
+            _ => plain.replace('.', "/"),
+        };
+        let whole = ends(&stem).last();
+        out.extend(
+            whole
+                .and_then(|end| self.ends.get(end))
+                .into_iter()
+                .flatten(),
+        );
     }
 
     /// Files that a text means by a path or a dotted name.
@@ -148,8 +172,11 @@ pub fn reached(
             work.extend(loads(modules, ModuleId(at)).iter().map(|to| to.0));
             // An import that leads nowhere may mean a file by the name that it is built under.
             for import in &module.imports {
-                if !matches!(import.target, Some(Target::Module(_))) {
-                    index.named(module.names.text(import.specifier), &mut work);
+                let specifier = module.names.text(import.specifier);
+                match import.target {
+                    Some(Target::Module(_)) => {}
+                    _ if specifier.starts_with('.') => index.named(specifier, &mut work),
+                    _ => index.imported(specifier, &mut work),
                 }
             }
         }
@@ -238,6 +265,19 @@ mod tests {
         assert_eq!(named(&files, "worker.ts"), [2]);
         assert_eq!(named(&files, "index"), [0u32; 0]);
         assert_eq!(named(&["app/web.py", "app/old.py"], "app.web:create"), [0]);
+    }
+
+    #[test]
+    fn an_import_means_all_of_its_path() {
+        let paths = paths(&["src/server/index.ts", "src/index.ts", "src/lib/store.ts"]);
+        let imported = |text: &str| {
+            let mut out = Vec::new();
+            Index::new(&paths, "").imported(text, &mut out);
+            out
+        };
+        assert_eq!(imported("@acme/sdk/server/index.js"), [0u32; 0]);
+        assert_eq!(imported("@/lib/store"), [2]);
+        assert_eq!(imported("express"), [0u32; 0]);
     }
 
     #[test]

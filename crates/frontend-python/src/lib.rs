@@ -5,6 +5,7 @@
 //! and in any thread; [`resolve`] then says what every import leads to, and
 //! which versions of which packages the project asks for.
 
+mod collected;
 mod directives;
 mod lower;
 mod mend;

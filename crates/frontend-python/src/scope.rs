@@ -13,6 +13,7 @@ use ruff_text_size::Ranged;
 use rustc_hash::FxHashMap;
 use toctou_core::ir::Cell;
 
+use crate::collected::Collected;
 use crate::lower::MAX_DEPTH;
 
 /// Chains and nesting beyond this are not taken down by recursion.
@@ -49,6 +50,7 @@ pub(crate) struct Scopes<'a> {
     pub(crate) list: Vec<Scope<'a>>,
     /// By the place where the function begins.
     by_start: FxHashMap<u32, usize>,
+    pub(crate) collected: Collected<'a>,
     /// Too deep to be dropped, or to be walked to the end.
     pub(crate) deep: bool,
 }
@@ -59,6 +61,7 @@ impl<'a> Scopes<'a> {
             scopes: Scopes {
                 list: vec![Scope::default()],
                 by_start: FxHashMap::default(),
+                collected: Collected::default(),
                 deep: false,
             },
             at: 0,
@@ -200,6 +203,22 @@ impl<'a> Walk<'a> {
         self.depth -= 1;
     }
 
+    fn assigned(&mut self, target: &'a Expr, value: &'a Expr) {
+        match target {
+            Expr::Attribute(target) => {
+                let field = target.attr.as_str();
+                self.scopes.collected.note(field, Some(value));
+                self.visit_expr(&target.value);
+                return;
+            }
+            Expr::Name(name) if self.classes > 0 => {
+                self.scopes.collected.note(name.id.as_str(), Some(value));
+            }
+            _ => {}
+        }
+        self.visit_expr(target);
+    }
+
     fn outer(&mut self, names: &'a [ast::Identifier], outer: Outer) {
         for name in names {
             if outer == Outer::Global {
@@ -282,11 +301,30 @@ impl<'a> Visitor<'a> for Walk<'a> {
                     symbol.bound = symbol.bound.max(1);
                 }
             }
-            Stmt::AugAssign(assign) => {
-                if let Expr::Name(name) = assign.target.as_ref() {
-                    this.used(name.id.as_str());
+            Stmt::AugAssign(assign) => match assign.target.as_ref() {
+                // What is changed in place is what it was.
+                Expr::Attribute(target) => {
+                    this.visit_expr(&assign.value);
+                    this.visit_expr(&target.value);
                 }
-                visitor::walk_stmt(this, stmt);
+                target => {
+                    if let Expr::Name(name) = target {
+                        this.used(name.id.as_str());
+                    }
+                    visitor::walk_stmt(this, stmt);
+                }
+            },
+            Stmt::Assign(assign) => {
+                this.visit_expr(&assign.value);
+                for target in &assign.targets {
+                    this.assigned(target, &assign.value);
+                }
+            }
+            Stmt::AnnAssign(assign) => {
+                if let Some(value) = &assign.value {
+                    this.visit_expr(value);
+                    this.assigned(&assign.target, value);
+                }
             }
             _ => visitor::walk_stmt(this, stmt),
         });
@@ -300,6 +338,10 @@ impl<'a> Visitor<'a> for Walk<'a> {
                 ExprContext::Store | ExprContext::Del => this.bind(name.id.as_str()),
                 _ => this.used(name.id.as_str()),
             },
+            Expr::Attribute(target) if target.ctx != ExprContext::Load => {
+                this.scopes.collected.note(target.attr.as_str(), None);
+                visitor::walk_expr(this, expr);
+            }
             Expr::Lambda(lambda) => {
                 let params = lambda.parameters.as_deref();
                 if let Some(params) = params {

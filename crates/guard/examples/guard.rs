@@ -21,7 +21,11 @@ fn main() -> ExitCode {
     match guard() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error}");
+            let mut cause = Some(error.as_ref() as &dyn std::error::Error);
+            while let Some(error) = cause {
+                eprintln!("{error}");
+                cause = error.source();
+            }
             ExitCode::from(2)
         }
     }

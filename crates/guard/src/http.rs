@@ -24,8 +24,9 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
@@ -46,6 +47,8 @@ const MOST_CONNECTIONS: usize = 1024;
 /// A client that takes longer to say what it wants is gone.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// One that takes nothing of what is written to it for this long is gone, too.
+const TAKEN_WITHIN: Duration = Duration::from_secs(60);
 const MOST_HEADERS: usize = 64;
 const HEADER_BYTES: usize = 64 << 10;
 
@@ -80,9 +83,13 @@ pub(crate) async fn accept(
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let tls = tls.map(TlsAcceptor::from);
     let mut connections = tokio::task::JoinSet::new();
+    // A timer that is set to end before all others makes the runtime wake itself, by a system call. Each call would set
+    // such a one, for the next request's headers, if there were not always this one before.
+    let mut earlier = tokio::time::interval(HEADERS_WITHIN / 2);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
+            _ = earlier.tick() => continue,
             _ = stopped.wait_for(|stopped| *stopped) => break,
         };
         while connections.try_join_next().is_some() {}
@@ -99,7 +106,7 @@ pub(crate) async fn accept(
             log!(Warn, "too-many-connections", most = MOST_CONNECTIONS);
             continue;
         };
-        let _ = stream.set_nodelay(true);
+        patient(&stream, TAKEN_WITHIN);
         let service = Arc::clone(&service);
         let stopped = stopped.clone();
         let tls = tls.clone();
@@ -121,6 +128,13 @@ pub(crate) async fn accept(
         while connections.join_next().await.is_some() {}
     })
     .await;
+}
+
+/// A connection whose client takes nothing, or is no longer there, ends after a time: it would keep its place, and its
+/// answer, for ever.
+fn patient(stream: &TcpStream, within: Duration) {
+    let _ = stream.set_nodelay(true);
+    let _ = SockRef::from(stream).set_tcp_user_timeout(Some(within));
 }
 
 async fn serve<S>(stream: S, service: Arc<Service>, mut stopped: watch::Receiver<bool>)
@@ -173,5 +187,29 @@ pub(crate) async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) 
                 .serve_connection(TokioIo::new(stream), answer)
                 .await;
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let client = TcpStream::connect(address).await.expect("a connection");
+        let (mut stream, _) = listener.accept().await.expect("a client");
+        patient(&stream, Duration::from_millis(500));
+        let writing = async {
+            let some = vec![0; 1 << 16];
+            while stream.write_all(&some).await.is_ok() {}
+        };
+        tokio::time::timeout(Duration::from_secs(20), writing)
+            .await
+            .expect("an end");
+        drop(client);
     }
 }

@@ -2,7 +2,11 @@
 
 mod common;
 
-use common::Bench;
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use common::http::Guard;
+use common::{Bench, SOON};
 use serde_json::json;
 
 /// Requests, notifications and answers of all revisions, and oddities of JSON.
@@ -61,6 +65,79 @@ fn to_the_server() {
         assert!(got.contains(&&sent), "{shown} did not arrive as sent");
     }
     assert_eq!(got.len(), corpus().len() + 1);
+}
+
+/// By HTTP, where clients share ids: all but the id and the token for progress, which the guard puts back.
+#[test]
+fn to_the_server_by_http() {
+    let bench = Bench::new();
+    let guard = Guard::start(&bench, &["--grace", "1"]);
+    let session = guard.session();
+    let mut asked = Vec::new();
+    for message in corpus() {
+        let text = String::from_utf8(message).expect("UTF-8");
+        let raw_id = text.split_once("\"id\"").map(|(_, rest)| rest);
+        // Other revisions and handshakes have headers and sessions of their own; answers have nobody who asked.
+        let other = ["2026-07-28", "initialize", "\"result\"", "\"error\""];
+        if raw_id.is_none() || other.iter().any(|part| text.contains(part)) {
+            continue;
+        }
+        let body = text.trim_end_matches('\r').as_bytes().to_vec();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMcp-Session-Id: {session}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        // Not all are answered, and whoever leaves has cancelled.
+        let mut stream = guard.connect();
+        stream
+            .write_all(&[head.as_bytes(), &body].concat())
+            .expect("sent");
+        asked.push((stream, body));
+    }
+    assert!(asked.len() >= 8, "{}", asked.len());
+    for (_stream, sent) in &asked {
+        let began = Instant::now();
+        let arrived = || {
+            let lines = bench.lines();
+            lines.iter().any(|line| differs_by_numbers(sent, line))
+        };
+        while !arrived() {
+            let shown = String::from_utf8_lossy(&sent[..sent.len().min(300)]);
+            assert!(began.elapsed() < SOON, "{shown} did not arrive as sent");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// True if two messages are the same but for their ids and tokens.
+fn differs_by_numbers(sent: &[u8], got: &[u8]) -> bool {
+    if sent.len().abs_diff(got.len()) > 100 {
+        return false;
+    }
+    let cut = |message: &[u8]| {
+        let text = std::str::from_utf8(message).expect("UTF-8").to_owned();
+        let mut parsed: Vec<String> = Vec::new();
+        let mut rest = text.as_str();
+        for name in ["\"id\"", "\"progressToken\""] {
+            let Some((before, after)) = rest.split_once(name) else {
+                continue;
+            };
+            let start = after.find(|letter: char| !matches!(letter, ' ' | ':'));
+            let value = &after[start.expect("a value")..];
+            let end = match value.strip_prefix('"') {
+                Some(text) => text.find('"').expect("an end") + 2,
+                None => value.find([',', '}', ' ']).expect("an end"),
+            };
+            parsed.push(format!(
+                "{before}{name}{}",
+                &after[..start.expect("a value")]
+            ));
+            rest = &value[end..];
+        }
+        parsed.push(rest.to_owned());
+        parsed
+    };
+    cut(sent) == cut(got)
 }
 
 #[test]

@@ -4,10 +4,11 @@ mod common;
 #[path = "../../sync/tests/support/mod.rs"]
 mod support;
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use common::http::{free_address, metrics};
-use common::{Bench, SOON, reason};
+use common::{Bench, Client, SOON, reason};
 use serde_json::json;
 use support::{Kind, Server};
 
@@ -57,6 +58,44 @@ fn two_guards_exclude_each_other() {
             assert_eq!(answer["result"]["content"][0]["text"], "once");
         }
         assert_eq!(bench.count("begin once"), 1);
+    }
+}
+
+/// By TLS, with an authority that `SSL_CERT_FILE` names; who has not been told of it is told why nothing works.
+#[test]
+#[ignore = "needs Redis and PostgreSQL; scripts/test runs it"]
+fn backends_behind_tls() {
+    let certificates = tempfile::tempdir().expect("a folder");
+    support::certificates(certificates.path(), "DNS:localhost");
+    for kind in [Kind::Redis, Kind::Postgres] {
+        let server = Server::start_secure(kind, certificates.path());
+        let bench = Bench::new();
+        let at = format!("localhost:{}", server.port());
+        let url = match kind {
+            Kind::Redis => format!("rediss://{at}/"),
+            Kind::Postgres => format!("postgres://toctou@{at}/postgres?sslmode=verify-full"),
+        };
+        bench.policy_on(&url, "");
+        let mut command = bench.command(&[]);
+        command.env("SSL_CERT_FILE", certificates.path().join("authority.pem"));
+        let mut client = Client::start(command);
+        client.initialize();
+        for id in 0..10 {
+            client.call(id, "write", json!({"count": bench.text("counter")}));
+        }
+        for answer in client.answers(10) {
+            assert_eq!(reason(&answer), "not refused");
+        }
+        assert_eq!(bench.counted(), "10");
+        let mut command = bench.command(&[]);
+        command.env_remove("SSL_CERT_FILE").stdin(Stdio::null());
+        let refused = command.output().expect("a guard");
+        assert!(!refused.status.success());
+        let told = String::from_utf8_lossy(&refused.stderr);
+        assert!(
+            told.contains("localhost is by nobody who is trusted"),
+            "{told}"
+        );
     }
 }
 

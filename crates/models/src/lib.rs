@@ -18,7 +18,7 @@ pub use load::{
 };
 pub use place::{PlaceBase, PlaceError, PlaceExpr};
 pub use schema::{
-    CallModel, Callback, CallbackTime, ChainModel, ClassEntryModel, Cost, Do, Effect, EntryModel,
-    ExportEntryModel, Library, LockScope, MarkedEntryModel, Mode, Param, Place, ResultModel,
-    RunsModel, When,
+    CallModel, Callback, CallbackTime, ChainModel, ClassEntryModel, Clock, Cost, Do, Effect,
+    EntryModel, ExportEntryModel, Letters, Library, LockScope, MarkedEntryModel, Mode, Param,
+    Place, ResultModel, RunsModel, When,
 };

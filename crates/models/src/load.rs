@@ -317,6 +317,18 @@ impl Models {
         calls.flat_map(|call| call.asides.iter().map(String::as_str))
     }
 
+    /// Those of them that say that it is a folder.
+    pub fn folders(&self) -> impl Iterator<Item = &str> {
+        let calls = self.libraries.iter().flat_map(|l| &l.call);
+        calls.flat_map(|call| call.folders.iter().map(String::as_str))
+    }
+
+    /// What asks where a path leads, or whether it is a link.
+    pub fn judges(&self) -> impl Iterator<Item = &str> {
+        let calls = self.libraries.iter().flat_map(|l| &l.call);
+        calls.flat_map(|call| call.judged_by.iter().map(String::as_str))
+    }
+
     /// Methods of exported objects that a runtime calls.
     pub fn export_entries(&self) -> impl Iterator<Item = &ExportEntryModel> {
         self.libraries.iter().flat_map(|l| &l.export_entry)
@@ -383,7 +395,7 @@ impl Models {
     /// same library unless `target` extends `source`.
     fn register(&mut self, source: &Library, target: &Library, seen: &mut Seen, own: bool) {
         let id: Arc<str> = target.id.as_str().into();
-        let home = module_and_prefix(&source.modules[0]).0;
+        let home = module_and_names(&source.modules[0]).0;
         let calls: Vec<_> = source
             .call
             .iter()
@@ -406,11 +418,13 @@ impl Models {
         // the same name from another source (a parent) does not add to it.
         let mut now = FxHashSet::default();
         for spec in &target.modules {
-            let (module, prefix) = module_and_prefix(spec);
+            let (module, below) = module_and_names(spec);
             let table = self.modules.entry(module.into()).or_default();
             for model in &calls {
                 for name in &model.names {
-                    let path = prefixed(prefix, name);
+                    let Some(path) = below.path(name) else {
+                        continue;
+                    };
                     let key = ("call", module.to_owned(), path.clone());
                     if seen.done.contains(&key) {
                         continue;
@@ -421,7 +435,9 @@ impl Models {
             }
             for model in &entries {
                 for name in model.names.iter().filter(|name| !name.starts_with("*#")) {
-                    let path = prefixed(prefix, name);
+                    let Some(path) = below.path(name) else {
+                        continue;
+                    };
                     let key = ("entry", module.to_owned(), path.clone());
                     if seen.done.contains(&key) {
                         continue;
@@ -432,7 +448,9 @@ impl Models {
             }
             for model in &classes {
                 for name in &model.names {
-                    let path = prefixed(prefix, name);
+                    let Some(path) = below.path(name) else {
+                        continue;
+                    };
                     let key = ("class", module.to_owned(), path.clone());
                     if seen.done.contains(&key) {
                         continue;
@@ -443,7 +461,9 @@ impl Models {
             }
             for model in &marked {
                 for name in &model.names {
-                    let path = prefixed(prefix, name);
+                    let Some(path) = below.path(name) else {
+                        continue;
+                    };
                     let key = ("marked", module.to_owned(), path.clone());
                     if seen.done.contains(&key) {
                         continue;
@@ -451,20 +471,18 @@ impl Models {
                     table.marked.put(path, model, now.insert(key));
                 }
             }
-            for name in &source.holders {
-                table.holders.insert(prefixed(prefix, name).into());
-            }
-            for name in &source.records {
-                table.records.insert(prefixed(prefix, name).into());
-            }
-            for name in &source.conflicts {
-                table.conflicts.insert(prefixed(prefix, name).into());
-            }
-            for name in &source.own_to_process {
-                table.own_to_process.insert(prefixed(prefix, name).into());
-            }
+            let names = source.holders.iter().filter_map(|n| below.path(n));
+            table.holders.extend(names.map(Into::into));
+            let names = source.records.iter().filter_map(|n| below.path(n));
+            table.records.extend(names.map(Into::into));
+            let names = source.conflicts.iter().filter_map(|n| below.path(n));
+            table.conflicts.extend(names.map(Into::into));
+            let names = source.own_to_process.iter().filter_map(|n| below.path(n));
+            table.own_to_process.extend(names.map(Into::into));
             for (name, ty) in &source.aliases {
-                let path = prefixed(prefix, name);
+                let Some(path) = below.path(name) else {
+                    continue;
+                };
                 table.note(&path);
                 if own || !table.aliases.contains_key(path.as_str()) {
                     table.aliases.insert(path.into(), type_name(home, ty));
@@ -563,22 +581,42 @@ fn type_name(home: &str, text: &str) -> TypeName {
     }
 }
 
-/// `fs:promises` is the object `promises` of `fs`. Scheme names such as
-/// `bun:sqlite` and `cloudflare:workers` are module names.
-fn module_and_prefix(spec: &str) -> (&str, Option<&str>) {
-    match spec.rsplit_once(':') {
-        Some((module, prefix)) if !matches!(module, "bun" | "cloudflare" | "jsr" | "npm") => {
-            (module, Some(prefix))
-        }
-        _ => (spec, None),
+/// How the names of a model are written in one of its modules.
+#[derive(Clone, Copy)]
+struct Below<'s> {
+    /// `fs:promises`: below the object `promises`.
+    object: Option<&'s str>,
+    /// `fs_err=fs`: those below `fs`, without it.
+    part: Option<&'s str>,
+}
+
+impl Below<'_> {
+    fn path(self, name: &str) -> Option<String> {
+        let name = match self.part {
+            Some(part) => name.strip_prefix(part)?.strip_prefix('.')?,
+            None => name,
+        };
+        Some(match self.object {
+            Some(object) => format!("{object}.{name}"),
+            None => name.to_owned(),
+        })
     }
 }
 
-fn prefixed(prefix: Option<&str>, name: &str) -> String {
-    match prefix {
-        Some(prefix) => format!("{prefix}.{name}"),
-        None => name.to_owned(),
-    }
+/// The module that a library's `modules` name. Scheme names such as `bun:sqlite` and
+/// `cloudflare:workers` are module names.
+fn module_and_names(spec: &str) -> (&str, Below<'_>) {
+    let (spec, part) = match spec.split_once('=') {
+        Some((spec, part)) => (spec, Some(part)),
+        None => (spec, None),
+    };
+    let (module, object) = match spec.rsplit_once(':') {
+        Some((module, object)) if !matches!(module, "bun" | "cloudflare" | "jsr" | "npm") => {
+            (module, Some(object))
+        }
+        _ => (spec, None),
+    };
+    (module, Below { object, part })
 }
 
 /// The default export and the module itself are one thing.

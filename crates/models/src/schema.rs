@@ -62,8 +62,8 @@ pub struct Library {
     /// Front ends whose programs this model speaks about.
     pub languages: Vec<String>,
     /// Import names that lead to this library. `<global>` is what needs no
-    /// import; `fs:promises` is the object `promises` of module `fs`. The types
-    /// of all of them are those of the first.
+    /// import; `fs:promises` is the object `promises` of module `fs`; `fs_err=fs` is a module
+    /// that has itself what the first has below `fs`. The types of all of them are those of the first.
     pub modules: Vec<String>,
     /// Libraries, by `id`, whose calls and entries these modules have as well
     /// (`fs-extra` has all of `fs`). What is said here wins; of those named, the first wins.
@@ -178,6 +178,13 @@ pub struct CallModel {
     /// or how old, and not whether there is one: `info.IsDir()`.
     #[serde(default)]
     pub asides: Vec<String>,
+    /// Those of `asides` that say that it is a folder.
+    #[serde(default)]
+    pub folders: Vec<String>,
+    /// Methods and functions that hold what comes back, a path, against something: a folder
+    /// that it has to be in, or that it is no link.
+    #[serde(default)]
+    pub judged_by: Vec<String>,
     /// For a `method`: only on a receiver that another call has shown to be a
     /// table or collection. So `delete` can mean a row where `findById` stands beside it.
     #[serde(default)]
@@ -185,6 +192,46 @@ pub struct CallModel {
     /// Only where nothing in the syntax undoes it by itself: `cm.__enter__()`, not `with cm`.
     #[serde(default)]
     pub by_hand: bool,
+    /// For a `method`: the text itself comes back, with other letters or without the space round it.
+    #[serde(default)]
+    pub letters: Option<Letters>,
+    /// It tells the time, or compares with it. What has an age is there to be made anew.
+    #[serde(default)]
+    pub clock: Option<Clock>,
+    /// What comes back was set by who called the caller, and by no other call: an
+    /// asynchronous context's value.
+    #[serde(default)]
+    pub own_to_call: bool,
+}
+
+/// What is done to the letters of a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Letters {
+    Lower,
+    Upper,
+    Trim,
+}
+
+impl Letters {
+    pub fn apply(self, text: &str) -> String {
+        match self {
+            Self::Lower => text.to_lowercase(),
+            Self::Upper => text.to_uppercase(),
+            Self::Trim => text.trim().to_owned(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Clock {
+    /// What comes back is the time: `Date.now()`. What is compared with it has an age.
+    Now,
+    /// What comes back is how old the receiver and the arguments are: `time.Since(t)`.
+    Age,
+    /// The same, if one of them is the time: `now.Sub(t)`.
+    Compare,
 }
 
 /// What a call does to a resource.
@@ -232,6 +279,9 @@ pub struct Effect {
     /// The lock is held only where the result of the call is true.
     #[serde(default)]
     pub tries: bool,
+    /// Nobody waits for the lock: who does not get it at once is refused.
+    #[serde(default)]
+    pub at_once: bool,
     /// The callback runs once in the life of the lock, and everybody waits for its end.
     #[serde(default)]
     pub once: bool,
@@ -393,11 +443,13 @@ pub enum LockScope {
 #[serde(transparent)]
 pub struct Place(pub String);
 
-/// A test on a value at the call. Of `is`, `contains`, `present` and `record`, those given must all hold.
+/// A test on a value at the call. Of `is`, `contains`, `present`, `record` and `imports`, those given must all hold.
 /// A value that is not known fails `is` and `contains`, and so passes them with `not`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct When {
+    /// Not needed for `imports`, which is about the program.
+    #[serde(default = "receiver")]
     pub place: Place,
     /// The value is a constant that is one of these (numbers and booleans as text).
     #[serde(default)]
@@ -412,9 +464,17 @@ pub struct When {
     /// The value is an object of one of the `records`, made here.
     #[serde(default)]
     pub record: bool,
+    /// The program imports one of these modules, or something below one: which database stands
+    /// behind an interface that many have.
+    #[serde(default)]
+    pub imports: Vec<String>,
     /// The test must fail.
     #[serde(default)]
     pub not: bool,
+}
+
+fn receiver() -> Place {
+    Place("recv".to_owned())
 }
 
 /// A function argument that the library calls. If what stands at `place` is

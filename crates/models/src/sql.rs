@@ -33,6 +33,8 @@ pub struct Statement {
     pub returning: bool,
     /// `COUNT`, `MAX`, `SUM`, `EXISTS` … is selected.
     pub aggregate: bool,
+    /// Any row will do: `LIMIT` without a condition or an order.
+    pub sample: bool,
     /// The statement decides by a query of its own: `INSERT … SELECT … WHERE NOT EXISTS`.
     pub has_subquery_guard: bool,
     /// Sets of columns that cannot be there twice, from `CREATE TABLE`,

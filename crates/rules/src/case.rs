@@ -148,12 +148,15 @@ impl Case<'_> {
 
     /// A count is compared, and the function that does it calls that a limit.
     pub fn speaks_of_a_limit(&self) -> bool {
-        let function = self.program.function(self.w.meet);
-        let text = self
-            .program
-            .file_of(self.w.meet)
-            .slice(function.span)
-            .to_ascii_lowercase();
+        // … where it is compared: a long function speaks of many things.
+        let (before, after) = (400, 1_600);
+        let function = self.program.function(self.w.meet).span;
+        let read = self.w.read[0].span;
+        let start = function.start.max(read.start.saturating_sub(before));
+        let end = function.end.min(read.end.saturating_add(after));
+        let file = self.program.file_of(self.w.meet);
+        let bytes = file.text.as_bytes().get(start as usize..end as usize);
+        let text = String::from_utf8_lossy(bytes.unwrap_or_default()).to_ascii_lowercase();
         let words = [
             "rate limit",
             "ratelimit",
@@ -205,7 +208,7 @@ impl Case<'_> {
         // That there is no file, though, is what a first write is for, wherever it stands.
         let distant = w.read_act == Act::Read && self.is_distant_decision();
         let cleans_up = w.write_in_handler && w.write_positive != Some(false);
-        self.deletes() || overwrites || w.aside || w.constant || cleans_up || distant
+        self.deletes() || overwrites || w.aside || w.constant || w.alike || cleans_up || distant
     }
 
     /// A cache is filled with what was made anew: twice is waste, and no more.
@@ -218,11 +221,29 @@ impl Case<'_> {
             && self.is_waste()
     }
 
+    /// What has an age is kept to save work, and made anew when it is too old. A credential is
+    /// more than that: who gets it twice has logged in twice.
+    pub fn is_kept_for_a_while(&self) -> bool {
+        self.w.aged && !self.subject_mentions(&["token", "credential", "secret", "cookie"])
+    }
+
     /// Done twice, it is done for nothing, but nothing is lost: a cache that both
     /// calls fill. (Doing something to others twice is more than that.)
     pub fn is_waste(&self) -> bool {
         let busy = self.w.constant && is_busy_flag(&self.w.key);
         !(self.w.other_writes || busy || self.w.changed_within)
+    }
+
+    /// The columns that are written are others than those that were read: what
+    /// somebody else writes to the latter stays.
+    pub fn writes_other_columns(&self) -> bool {
+        let (Some(read), Some(write)) = (&self.w.read_row, &self.w.write_row) else {
+            return false;
+        };
+        let named = |list: &[String]| !list.is_empty() && list.iter().all(|c| c != "*");
+        named(&read.columns)
+            && named(&write.columns)
+            && !read.columns.iter().any(|c| write.columns.contains(c))
     }
 
     /// An atomic step of the store after a separate test: the value is right, the test is not.

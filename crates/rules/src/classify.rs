@@ -240,6 +240,10 @@ fn of_window(
     {
         persona = persona.max(Persona::Pedantic);
     }
+    // Who waited for the lock in vain, and goes on all the same, has decided so.
+    if w.hoped {
+        persona = persona.max(Persona::Pedantic);
+    }
     let kinds = format!("{:?}>{:?}", w.read_act, w.write_act);
     let finding = Finding {
         rule: meta.id.to_owned(),

@@ -43,7 +43,7 @@ pub trait Backend:
 /// | `memory:` | [`Memory`] |
 /// | `host:` | [`Host`] in the user's runtime directory |
 /// | `host:/some/directory` | [`Host`] in that directory |
-/// | `redis://…` | `Redis`, with the feature `redis` |
+/// | `redis://…`, `rediss://…` | `Redis`, with the feature `redis` |
 /// | `postgres://…`, `postgresql://…` | `Postgres`, with the feature `postgres` |
 ///
 /// # Errors
@@ -59,7 +59,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Backend>> {
         "host" if rest.is_empty() => Ok(Arc::new(Host::open(HostOptions::default())?)),
         "host" => Ok(Arc::new(Host::open(HostOptions::in_directory(rest))?)),
         #[cfg(feature = "redis")]
-        "redis" => Ok(Arc::new(
+        "redis" | "rediss" => Ok(Arc::new(
             crate::Redis::connect(crate::RedisOptions::new(url)).await?,
         )),
         #[cfg(feature = "postgres")]

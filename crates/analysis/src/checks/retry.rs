@@ -9,6 +9,8 @@
 
 mod slice;
 
+pub(crate) use slice::operands;
+
 use rustc_hash::FxHashSet;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{Callee, FuncId, Function, Op, Term, Var};

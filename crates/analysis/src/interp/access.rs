@@ -439,23 +439,39 @@ impl Interp<'_, '_, '_> {
         })
     }
 
+    /// A lock out of a table of them, and the key that it is for.
+    fn table_lock(&mut self, lock: &Rc<Lock>) -> Option<(HeldLock, Sym)> {
+        let SymKind::Index(table, key) = *self.cx.syms.kind(lock.key) else {
+            return None;
+        };
+        let spot = match *self.cx.syms.kind(table) {
+            SymKind::Field(object, name) => Spot::Field(self.class_of(object, 0)?, name),
+            SymKind::Cell(cell) => Spot::Variable(cell),
+            _ => return None,
+        };
+        let held = HeldLock {
+            spot,
+            shared: lock.shared,
+            once: lock.once,
+        };
+        Some((held, key))
+    }
+
     /// What is held at each access and call, once that is known.
     pub(crate) fn settle_accesses(&mut self, held: &Held) {
         let mut plain = std::mem::take(&mut self.plain);
         if self.is_racy() {
             self.collect_flags(&mut plain);
         }
-        let locks: Vec<Option<HeldLock>> = if held.any {
-            let all: Vec<Rc<Lock>> = self
-                .acquires
-                .iter()
-                .take(MAX_ACQUIRES)
-                .map(|a| Rc::clone(&a.lock))
-                .collect();
-            all.iter().map(|lock| self.held_lock(lock)).collect()
-        } else {
-            Vec::new()
-        };
+        let all: Vec<Rc<Lock>> = self
+            .acquires
+            .iter()
+            .take(MAX_ACQUIRES)
+            .map(|a| Rc::clone(&a.lock))
+            .collect();
+        let locks: Vec<Option<HeldLock>> = all.iter().map(|lock| self.held_lock(lock)).collect();
+        let of_keys: Vec<Option<(HeldLock, Sym)>> =
+            all.iter().map(|lock| self.table_lock(lock)).collect();
         let at = |at: Pos| -> Vec<HeldLock> {
             let bits = held.at(at);
             let mut out: Vec<HeldLock> = locks
@@ -479,6 +495,17 @@ impl Interp<'_, '_, '_> {
         };
         for access in &mut plain.accesses {
             access.locks = at(access.at);
+            // The lock of a key is for what belongs to that key.
+            let bits = held.at(access.at);
+            for (i, (lock, key)) in of_keys
+                .iter()
+                .enumerate()
+                .filter_map(|(i, l)| Some((i, (*l)?)))
+            {
+                if bits >> i & 1 == 1 && self.cx.syms.contains(access.key, key) {
+                    access.locks.push(lock);
+                }
+            }
         }
         for step in &mut plain.life {
             step.locks = by(step.at);

@@ -354,7 +354,12 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                     _ => false,
                 };
                 if event.at.block == block && asks && self.answers_by_failing(event) {
-                    out.insert(Dep::on(Source::Event(i as u32)));
+                    // That a path leads somewhere says nothing about where.
+                    let well = self.cx.words.others[0];
+                    out.insert(Dep {
+                        attr: (event.act == Act::Resolve).then_some(well),
+                        ..Dep::on(Source::Event(i as u32))
+                    });
                 }
             }
         }
@@ -369,6 +374,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             match self.cx.syms.kind(sym) {
                 SymKind::Not(inner) => sym = *inner,
                 SymKind::Eq(a, b) if matches!(self.cx.syms.kind(*b), SymKind::Null) => sym = *a,
+                SymKind::New(..) => return true,
                 kind => return matches!(kind, SymKind::Object(fields) if fields.len() > 1),
             }
         }

@@ -3,7 +3,7 @@
 use super::{Node, Obj, ObjId, PointsTo};
 use crate::entity::EntityId;
 use crate::linkage::Linkage;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Name;
 use toctou_core::ir::{Block, Cell, ClassId, FuncId, Key, Op, Program, Term, Var};
 
@@ -35,6 +35,29 @@ impl PointsTo {
         for site in &self.calls {
             let product = self.product[site.func.0 as usize];
             each(&site.funcs, &site.exts, site.method, product);
+        }
+    }
+
+    /// Functions that register handlers.
+    pub(crate) fn servers(&self, env: &mut super::Env<'_, '_>) -> FxHashSet<FuncId> {
+        let mut registers = |e: &EntityId| {
+            let entries = env.library.entries(*e, env.entities, env.names);
+            !entries.is_empty()
+        };
+        let sites = self.calls.iter();
+        sites
+            .filter(|site| site.exts.iter().any(&mut registers))
+            .map(|site| site.func)
+            .collect()
+    }
+
+    /// Calls that lead to others as well do not lead to these. Of those that are known by name
+    /// alone, one that is left over would look like the one that is meant.
+    pub(crate) fn forget(&mut self, gone: impl Fn(FuncId) -> bool) {
+        for site in &mut self.calls {
+            if !site.ducked && !site.funcs.iter().all(|f| gone(*f)) {
+                site.funcs.retain(|f| !gone(*f));
+            }
         }
     }
 

@@ -14,8 +14,8 @@ pub(super) fn open(env: &mut Env<'_, '_>, points_to: &PointsTo) -> Vec<bool> {
     let mut open = vec![false; program.functions.len()];
     let mut called = vec![false; program.functions.len()];
     let mut lost: FxHashSet<Name> = FxHashSet::default();
-    let mut serves = false;
-    points_to.each_call(|funcs, exts, method, product| {
+    let serves = !points_to.servers(env).is_empty();
+    points_to.each_call(|funcs, _, method, product| {
         for f in funcs {
             called[f.0 as usize] |= product;
             // `f.call(this, …)`: arguments are elsewhere.
@@ -26,9 +26,6 @@ pub(super) fn open(env: &mut Env<'_, '_>, points_to: &PointsTo) -> Vec<bool> {
         }
         if funcs.is_empty() {
             lost.extend(method);
-        }
-        for e in exts {
-            serves |= !env.library.entries(*e, env.entities, env.names).is_empty();
         }
     });
     // Who is handed on or kept may be called by anybody.

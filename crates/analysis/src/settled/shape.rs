@@ -10,7 +10,7 @@ const MAX_SEVERAL: usize = 24;
 
 /// Set in one place.
 const ONCE: u8 = u8::MAX;
-/// Set in several, and not followed.
+/// Set in several, and not followed; or set by somebody who has its address.
 const LOST: u8 = u8::MAX - 1;
 
 /// How a register is kept.
@@ -81,6 +81,9 @@ impl Shape {
             if info.kind == VarKind::Let && !info.captured {
                 several.push(Var(v as u32));
             }
+        }
+        for v in super::lent(function) {
+            shape.kept[v.0 as usize] = LOST;
         }
         for v in several {
             let kept = &mut shape.kept[v.0 as usize];

@@ -370,6 +370,9 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
                 _ => Value::Any,
             };
         }
+        if self.solver.lent.contains(&cell) {
+            return Value::Any;
+        }
         let outside = |name: Name| self.solver.assigned_outside.contains(&name);
         if owner.kind == FuncKind::ModuleInit && info.name.is_some_and(outside) {
             return Value::Any;
@@ -396,6 +399,12 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
         let mut value = Value::Unset;
         let mut any = true;
         for object in points_to.objects(points_to.node(self.id, obj)) {
+            // A type that is written down says nothing about what is there.
+            if let Obj::Instance(class) = object
+                && env.program.classes[class.0 as usize].is_interface
+            {
+                continue;
+            }
             any = false;
             let part = match object {
                 Obj::Instance(class) => {
@@ -428,11 +437,10 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
                     }
                 }
                 Obj::Literal(node) if !solver.shared_parts.contains(&node) => {
-                    let part = solver.read(Slot::Part(node, field), self.id);
-                    let part = if part == Value::Unset {
-                        Value::Null
+                    let part = if solver.parts.contains(&(node, field)) {
+                        solver.read(Slot::Part(node, field), self.id)
                     } else {
-                        part
+                        Value::Null
                     };
                     part.join(later, env.names)
                 }
@@ -467,6 +475,7 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
         }
         match kind {
             CallKind::New if self.script => Value::Thing,
+            CallKind::Plain if funcs.is_empty() => self.text(callee).unwrap_or(Value::Any),
             CallKind::Plain
                 if !funcs.is_empty()
                     && exts.is_empty()
@@ -476,6 +485,22 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
                 result
             }
             _ => Value::Any,
+        }
+    }
+
+    /// `kind.toLowerCase()`, for a text that is known.
+    fn text(&self, callee: &Callee) -> Option<Value> {
+        let Callee::Method { obj, name } = callee else {
+            return None;
+        };
+        let (names, library) = (&*self.solver.env.names, &*self.solver.env.library);
+        match self.value(*obj) {
+            Value::Unset => Some(Value::Unset),
+            Value::Str(text) => {
+                let letters = library.letters(names.text(*name))?;
+                names.find(&letters.apply(names.text(text))).map(Value::Str)
+            }
+            _ => None,
         }
     }
 

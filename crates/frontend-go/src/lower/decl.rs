@@ -78,6 +78,7 @@ impl<'t> Lower<'t> {
             name: Some(name),
             kind,
             captured: true,
+            lent: false,
             ty: None,
         });
         self.package.insert(name, var);
@@ -100,12 +101,17 @@ impl<'t> Lower<'t> {
             let path = self.text(path).trim_matches(['"', '`']).to_owned();
             let alias = field(spec, "name").map(|n| self.text(n));
             let local = match alias {
-                Some("_" | ".") => continue,
+                Some(".") => continue,
                 Some(alias) => alias.to_owned(),
                 None => package_name(&path),
             };
             let specifier = self.names.intern(&path);
             let local = self.names.intern(&local);
+            // Nobody can name it: a driver that makes itself known.
+            if alias == Some("_") {
+                self.import(local, specifier, ImportedName::Namespace);
+                continue;
+            }
             if self.imported.contains_key(&local) {
                 continue;
             }
@@ -139,6 +145,7 @@ impl<'t> Lower<'t> {
                 name: Some(name),
                 kind: VarKind::Const,
                 captured: true,
+                lent: false,
                 ty: None,
             });
             self.package.insert(name, var);
@@ -230,6 +237,7 @@ impl<'t> Lower<'t> {
             name: None,
             kind: VarKind::Temp,
             captured: false,
+            lent: false,
             ty,
         });
         self.emit(

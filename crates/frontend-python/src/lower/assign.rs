@@ -71,6 +71,14 @@ impl<'a> Lower<'a> {
                         field,
                     },
                 );
+                let in_place = self.scopes.collected.in_place(target.attr.as_str(), s.op);
+                if let Some(method) = in_place {
+                    let value = self.expr(&s.value);
+                    let name = self.names.intern(method);
+                    let callee = toctou_core::ir::Callee::Method { obj: old, name };
+                    self.call_op(span, callee, &[value], toctou_core::ir::CallKind::Plain);
+                    return;
+                }
                 let value = self.combined(s, old);
                 self.emit(span, Op::SetField { obj, field, value });
             }

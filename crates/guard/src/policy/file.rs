@@ -14,7 +14,7 @@ pub use toml::Spanned;
 pub struct PolicyFile {
     /// `enforce`, or `observe`: decide and log, but hold up nothing.
     pub mode: RunMode,
-    /// Where locks and limits live: `memory`, `host` (the default), `host:FOLDER`, `redis://…`, `postgres://…`.
+    /// Where locks and limits live: `memory`, `host` (the default), `host:FOLDER`, `redis://…`, `rediss://…`, `postgres://…`.
     pub backend: Option<String>,
     /// What to do when the backend is lost: refuse calls (`closed`) or let them through (`open`).
     pub on_backend_loss: OnLoss,

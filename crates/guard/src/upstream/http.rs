@@ -73,7 +73,7 @@ impl HttpSpec {
         Ok(Self {
             uri,
             headers,
-            tls: Arc::new(trust()?),
+            tls: Arc::new(toctou_tls::client().map_err(|error| error.to_string())?),
             sse: false,
         })
     }
@@ -127,11 +127,9 @@ impl HttpSpec {
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
     {
-        let name = rustls::pki_types::ServerName::try_from(self.host().to_owned())
-            .map_err(std::io::Error::other)?;
-        tokio_rustls::TlsConnector::from(Arc::clone(&self.tls))
-            .connect(name, stream)
+        toctou_tls::connect(&self.tls, self.host(), stream)
             .await
+            .map_err(std::io::Error::other)
     }
 
     /// Puts the server at a session's service.
@@ -158,26 +156,6 @@ impl HttpSpec {
         let task = tokio::spawn(remote.run(messages, stopped));
         Supervised { stop, task, outlet }
     }
-}
-
-/// Whose certificates are trusted: the well-known authorities, and those in the
-/// file that `SSL_CERT_FILE` names, as other programs have it.
-fn trust() -> Result<rustls::ClientConfig, String> {
-    use rustls::pki_types::CertificateDer;
-    use rustls::pki_types::pem::PemObject as _;
-    let mut roots = rustls::RootCertStore::empty();
-    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    if let Some(path) = std::env::var_os("SSL_CERT_FILE") {
-        let found = CertificateDer::pem_file_iter(&path)
-            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-            .map_err(|error| format!("SSL_CERT_FILE, {}: {error}", path.display()))?;
-        roots.add_parsable_certificates(found);
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
 struct HttpLink(mpsc::UnboundedSender<Bytes>);

@@ -82,6 +82,11 @@ impl Bench {
     }
 
     pub fn guard_with(&self, options: &[&str]) -> Client {
+        Client::start(self.command(options))
+    }
+
+    /// What starts a guard in front of the server.
+    pub fn command(&self, options: &[&str]) -> Command {
         if !self.path("guard.toml").exists() {
             self.policy("");
         }
@@ -92,7 +97,7 @@ impl Bench {
             .args(options)
             .arg("--");
         command.arg(example("server")).arg(self.path("events"));
-        Client::start(command)
+        command
     }
 
     pub fn events(&self) -> Vec<String> {

@@ -71,6 +71,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/python/pathlib.toml"),
     ),
     (
+        "python/payments.toml",
+        include_str!("../../libraries/python/payments.toml"),
+    ),
+    (
         "python/postgres.toml",
         include_str!("../../libraries/python/postgres.toml"),
     ),
@@ -81,6 +85,10 @@ static BUILTIN: &[(&str, &str)] = &[
     (
         "python/resources.toml",
         include_str!("../../libraries/python/resources.toml"),
+    ),
+    (
+        "python/rwlocks.toml",
+        include_str!("../../libraries/python/rwlocks.toml"),
     ),
     (
         "python/serial.toml",
@@ -111,6 +119,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/python/web.toml"),
     ),
     (
+        "rust/clock.toml",
+        include_str!("../../libraries/rust/clock.toml"),
+    ),
+    (
         "rust/dashmap.toml",
         include_str!("../../libraries/rust/dashmap.toml"),
     ),
@@ -121,6 +133,10 @@ static BUILTIN: &[(&str, &str)] = &[
     (
         "rust/file-locks.toml",
         include_str!("../../libraries/rust/file-locks.toml"),
+    ),
+    (
+        "rust/flock.toml",
+        include_str!("../../libraries/rust/flock.toml"),
     ),
     (
         "rust/http-servers.toml",
@@ -439,9 +455,17 @@ static BUILTIN: &[(&str, &str)] = &[
         "go/file-replace.toml",
         include_str!("../../libraries/go/file-replace.toml"),
     ),
+    (
+        "go/flock.toml",
+        include_str!("../../libraries/go/flock.toml"),
+    ),
     ("go/gorm.toml", include_str!("../../libraries/go/gorm.toml")),
     ("go/io.toml", include_str!("../../libraries/go/io.toml")),
     ("go/list.toml", include_str!("../../libraries/go/list.toml")),
+    (
+        "go/lockedfile.toml",
+        include_str!("../../libraries/go/lockedfile.toml"),
+    ),
     (
         "go/mcp-go-sdk.toml",
         include_str!("../../libraries/go/mcp-go-sdk.toml"),
@@ -461,6 +485,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/go/paths.toml"),
     ),
     ("go/pgx.toml", include_str!("../../libraries/go/pgx.toml")),
+    (
+        "go/redis-locks.toml",
+        include_str!("../../libraries/go/redis-locks.toml"),
+    ),
     (
         "go/redis.toml",
         include_str!("../../libraries/go/redis.toml"),

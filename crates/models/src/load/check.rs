@@ -202,11 +202,11 @@ fn whens(list: &[When]) -> Checked {
     for when in list {
         place(&when.place)?;
         let tests_value = !when.is.is_empty() || !when.contains.is_empty();
-        if !tests_value && when.present.is_none() && !when.record {
+        if !tests_value && when.present.is_none() && !when.record && when.imports.is_empty() {
             return Err(problem(
                 &when.place.0,
                 format!(
-                    "this `when` on `{}` tests nothing: add `is`, `contains`, `present` or `record`",
+                    "this `when` on `{}` tests nothing: add `is`, `contains`, `present`, `record` or `imports`",
                     when.place.0
                 ),
             ));

@@ -180,6 +180,8 @@ fn query_into(reader: &Reader<'_>, query: &ast::Query, out: &mut Vec<Option<Stat
                 ..Statement::default()
             };
             reader.query(query, &mut statement);
+            let limited = query.limit_clause.is_some() && query.order_by.is_none();
+            statement.sample = limited && statement.conditions.is_empty();
             out.push(Some(control::as_lock(statement, query, reader)));
         }
     }
@@ -281,6 +283,12 @@ fn read_insert(reader: &Reader<'_>, insert: &ast::Insert) -> Statement {
                 }
                 if let Some(selection) = &update.selection {
                     reader.conditions(selection, true, &mut statement);
+                    // What is there is replaced only by what is newer, or higher: the statement
+                    // itself compares the two.
+                    statement.has_subquery_guard |= statement
+                        .conditions
+                        .iter()
+                        .any(|c| c.operand == Operand::Column(format!("excluded.{}", c.column)));
                 }
             }
         },

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use toctou_tls::postgres::Tls;
 use tokio::sync::Mutex;
 use tokio_postgres::types::{IsNull, ToSql, Type};
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::{Client, Config};
 
 use super::{Result, SCHEMA, StoreError, Value};
 
@@ -20,20 +21,20 @@ const SCHEMA_LOCK: i64 = 0x746f_6374_6f75;
 
 pub(crate) struct Postgres {
     config: Config,
+    tls: Tls,
     client: Mutex<Option<Arc<Client>>>,
 }
 
 impl Postgres {
     pub(crate) async fn connect(address: &str) -> Result<Self> {
-        let mut config: Config = address
-            .parse()
-            // The address may hold a password: it is not repeated.
-            .map_err(|_| StoreError::Open("not an address of a database".to_owned()))?;
+        let (mut config, tls) = toctou_tls::postgres::parse(address)
+            .map_err(|error| StoreError::Open(error.to_string()))?;
         config
             .application_name("toctou serve")
             .connect_timeout(Duration::from_secs(5));
         let store = Self {
             config,
+            tls,
             client: Mutex::new(None),
         };
         let client = store
@@ -60,7 +61,7 @@ impl Postgres {
         }
         let (client, connection) = self
             .config
-            .connect(NoTls)
+            .connect(self.tls.clone())
             .await
             .map_err(|error| StoreError::Unavailable(told(&error)))?;
         tokio::spawn(connection);

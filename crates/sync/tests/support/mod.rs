@@ -14,6 +14,7 @@ pub struct Server {
     kind: Kind,
     port: u16,
     folder: PathBuf,
+    secure: bool,
     shell: Option<Child>,
 }
 
@@ -52,6 +53,16 @@ fn unprivileged(script: String) -> String {
 
 impl Server {
     pub fn start(kind: Kind) -> Self {
+        Self::prepare(kind, None)
+    }
+
+    /// One that speaks TLS, with `server.pem` and `server.key` of a folder. Redis then speaks nothing else; PostgreSQL
+    /// does, to those who do not ask.
+    pub fn start_secure(kind: Kind, certificates: &Path) -> Self {
+        Self::prepare(kind, Some(certificates))
+    }
+
+    fn prepare(kind: Kind, certificates: Option<&Path>) -> Self {
         let folder = tempfile::Builder::new()
             .prefix("toctou-server-")
             .tempdir()
@@ -62,6 +73,11 @@ impl Server {
             .local_addr()
             .unwrap()
             .port();
+        for file in ["server.pem", "server.key"] {
+            if let Some(certificates) = certificates {
+                std::fs::copy(certificates.join(file), folder.join(file)).unwrap();
+            }
+        }
         if kind == Kind::Postgres {
             let data = folder.join("data");
             std::fs::create_dir(&data).unwrap();
@@ -93,6 +109,7 @@ impl Server {
             kind,
             port,
             folder,
+            secure: certificates.is_some(),
             shell: None,
         };
         server.run();
@@ -110,20 +127,36 @@ impl Server {
         self.port
     }
 
+    /// What makes the server speak TLS.
+    fn options_of_tls(&self) -> String {
+        let folder = self.folder.display();
+        match self.kind {
+            _ if !self.secure => String::new(),
+            Kind::Redis => format!(
+                "--port 0 --tls-port {} --tls-auth-clients no --tls-cert-file {folder}/server.pem --tls-key-file {folder}/server.key",
+                self.port
+            ),
+            Kind::Postgres => format!(
+                "-c ssl=on -c ssl_cert_file={folder}/server.pem -c ssl_key_file={folder}/server.key"
+            ),
+        }
+    }
+
     /// Starts it (again), and waits until it takes connections.
     pub fn run(&mut self) {
         let (folder, port) = (self.folder.display(), self.port);
+        let tls = self.options_of_tls();
         let (command, stop) = match self.kind {
             Kind::Redis => (
                 format!(
-                    "{} --port {port} --bind 127.0.0.1 --save \"\" --appendonly no --dir {folder}",
+                    "{} --port {port} --bind 127.0.0.1 --save \"\" --appendonly no --dir {folder} {tls}",
                     program("redis-server").display()
                 ),
                 "KILL",
             ),
             Kind::Postgres => (
                 format!(
-                    "{} -D {folder}/data -p {port} -k {folder} -c fsync=off -c listen_addresses=127.0.0.1",
+                    "{} -D {folder}/data -p {port} -k {folder} -c fsync=off -c listen_addresses=127.0.0.1 {tls}",
                     program("postgres").display()
                 ),
                 "QUIT",
@@ -165,6 +198,25 @@ impl Server {
         }
     }
 
+    /// Whoever connects to this PostgreSQL from now on needs a password.
+    pub fn demand_password(&self, password: &str) {
+        let access = "host all all all scram-sha-256\n";
+        std::fs::write(self.folder.join("data/pg_hba.conf"), access).unwrap();
+        let set = format!(
+            "SET password_encryption = 'scram-sha-256'; ALTER USER toctou PASSWORD '{password}'"
+        );
+        let done = Command::new(program("psql"))
+            .args(["-q", "-d", &self.url()])
+            .args(["-c", &set, "-c", "SELECT pg_reload_conf()"])
+            .output()
+            .unwrap();
+        assert!(
+            done.status.success(),
+            "psql: {}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+    }
+
     /// Stops it at once, and waits until it is gone.
     pub fn stop(&mut self) {
         if let Some(mut shell) = self.shell.take() {
@@ -180,6 +232,26 @@ impl Drop for Server {
         self.stop();
         remove(&self.folder);
     }
+}
+
+/// An authority (`authority.pem`) and, by it, a server's certificate for these names (`DNS:localhost,IP:127.0.0.1`).
+pub fn certificates(folder: &Path, names: &str) {
+    let script = format!(
+        "set -e; cd {}
+        new='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2'
+        openssl req -x509 $new -keyout authority.key -out authority.pem -subj '/CN=an authority'
+        openssl req $new -keyout server.key -out server.csr -subj '/CN=a server'
+        printf 'subjectAltName={names}\nbasicConstraints=CA:FALSE\n' >server.ext
+        openssl x509 -req -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 2 -extfile server.ext -out server.pem
+        chmod 600 server.key",
+        folder.display()
+    );
+    let made = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert!(
+        made.status.success(),
+        "openssl: {}",
+        String::from_utf8_lossy(&made.stderr)
+    );
 }
 
 fn remove(folder: &Path) {

@@ -95,7 +95,7 @@ pub(crate) struct GuardRunArgs {
     /// Where locks and limits live
     ///
     /// `host` (the default) reaches all guards of this user on this machine,
-    /// `memory` this guard only; `host:FOLDER`, `redis://…` and `postgres://…`
+    /// `memory` this guard only; `host:FOLDER`, `redis[s]://…` and `postgres://…`
     /// reach further.
     #[arg(long, value_name = "URL", help_heading = "Policy")]
     pub(crate) backend: Option<String>,

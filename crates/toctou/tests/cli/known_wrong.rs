@@ -199,31 +199,6 @@ const pool = new Pool();"#,
     assert_eq!(found, ["db-check-then-write"]);
 }
 
-/// The store is always given, so the file is never used. That a value is never
-/// empty is not followed through constructors and factories.
-#[test]
-fn fp_fallback_that_the_server_never_takes() {
-    let found = rules(
-        r#"import { readFile, writeFile } from "node:fs/promises";
-import { Remote } from "./remote.js";
-class Graph {
-  private store?: Remote;
-  constructor(options: { store?: Remote }) {
-    this.store = options.store;
-  }
-  async add(name: string) {
-    if (this.store) return this.store.add(name);
-    const list = JSON.parse(await readFile("graph.json", "utf8"));
-    list.push(name);
-    await writeFile("graph.json", JSON.stringify(list));
-  }
-}
-const graph = new Graph({ store: new Remote() });"#,
-        r#"  await graph.add(text);"#,
-    );
-    assert_eq!(found, ["file-read-modify-write"]);
-}
-
 /// Rule ids of what the regular persona sees in a Go server.
 fn go_rules(body: &str) -> Vec<String> {
     let source = format!(
@@ -390,4 +365,95 @@ fn fn_workbook_written_by_its_own_path() {
 }}"#
     ));
     assert_eq!(found, NOTHING);
+}
+
+/// The first section is left by `return`: what comes after `finally` may follow every way into
+/// it, so nothing says that the test decided about the write.
+#[test]
+fn fn_section_that_is_left_by_return() {
+    let found = rules(
+        r#"import { Mutex } from "async-mutex";
+import { prepare } from "./rooms.js";
+const mutex = new Mutex();
+const rooms = new Map<string, string>();"#,
+        r#"  const first = await mutex.acquire();
+  try {
+    if (rooms.has(text)) return { content: [] };
+  } finally {
+    first();
+  }
+  await prepare(text);
+  const second = await mutex.acquire();
+  try {
+    rooms.set(text, "taken");
+  } finally {
+    second();
+  }"#,
+    );
+    assert_eq!(found, NOTHING);
+}
+
+/// A job is looked for by its state and taken by its number, which is found without the test of
+/// the length (`const job = rows[0]; if (!job)`). With it, the test is taken for a look whether there
+/// is a row at all.
+#[test]
+fn fn_job_taken_after_a_test_of_the_length() {
+    let found = rules(
+        r#"import { Pool } from "pg";
+const pool = new Pool();"#,
+        r#"  const { rows } = await pool.query("SELECT id FROM jobs WHERE state = 'new' LIMIT 1");
+  if (rows.length === 0) return { content: [] };
+  await pool.query("UPDATE jobs SET state = 'taken', worker = $2 WHERE id = $1", [rows[0].id, text]);"#,
+    );
+    assert_eq!(found, NOTHING);
+}
+
+/// What was read before the wait is put into what is read after it, and written. The second
+/// read counts as a look again, so only other processes are named: which read each part of
+/// the written value comes from is not known.
+#[test]
+fn fn_old_list_in_a_fresh_file() {
+    let source = r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { readFileSync, writeFileSync } from "node:fs";
+import { hash } from "bcryptjs";
+const load = () => JSON.parse(readFileSync("state.json", "utf8"));
+const server = new McpServer({ name: "wrong", version: "1.0.0" });
+server.registerTool("add", {}, async ({ word }: { word: string }) => {
+  const words = load().words;
+  words.push(await hash(word, 10));
+  const state = load();
+  state.words = words;
+  writeFileSync("state.json", JSON.stringify(state));
+  return { content: [] };
+});
+"#;
+    let run =
+        Project::new(&[("server.ts", source)]).run("scan server.ts --no-config --output json");
+    let findings = &run.json()["findings"];
+    assert_eq!(
+        findings[0]["scopes"],
+        serde_json::json!(["cross-process"]),
+        "{}",
+        run.stdout
+    );
+}
+
+/// In Rust: a library as a whole under another name. Its functions are found by their full path.
+#[test]
+fn fn_library_under_another_name() {
+    let source = r#"use fs_err as fs;
+use rmcp::{tool, tool_router};
+pub struct Server;
+#[tool_router]
+impl Server {
+    #[tool]
+    fn save(&self, text: String) -> anyhow::Result<()> {
+        let old = fs::read_to_string("a.txt")?;
+        fs::write("a.txt", format!("{old}{text}"))?;
+        Ok(())
+    }
+}
+"#;
+    let run = Project::new(&[("main.rs", source)]).run("scan main.rs --no-config --output json");
+    assert_eq!(run.rules(), NOTHING);
 }

@@ -380,3 +380,90 @@ fn safe_copy_that_is_given_out() {
         "s.three()\nitem := s.get(in.Key)\nif item != nil { return nil, item.Text, nil }\ns.mu.Lock()\ndefer s.mu.Unlock()\nif old := s.m[in.Key]; old != nil { old.Text = in.Text }\nreturn nil, nil, nil\n}\nfunc (s *Store) get(key string) *In {\ns.mu.Lock()\ndefer s.mu.Unlock()\nitem, ok := s.m[key]\nif !ok { return nil }\ncopied := *item\nreturn &copied\n}\nfunc (s *Store) three() (any, any, any) {",
     );
 }
+
+/// A revision that is read and raised, with these imports and this body of `raise`.
+fn raising(imports: &str, body: &str) -> Vec<String> {
+    let source = format!(
+        "package main\n\nimport (\n\t\"context\"\n\t\"database/sql\"\n{imports}\n\t\"github.com/modelcontextprotocol/go-sdk/mcp\"\n)\n
+type In struct{{ Key string }}
+type Store struct{{ db *sql.DB }}
+
+func (s *Store) raise(ctx context.Context, key string) error {{
+{body}
+	if _, err := tx.ExecContext(ctx, \"UPDATE pages SET revision = ? WHERE key = ?\", revision+1, key); err != nil {{
+		return err
+	}}
+	return tx.Commit()
+}}
+
+{SIGNATURE} {{ return nil, nil, s.raise(ctx, in.Key) }}
+
+func main() {{
+	server := mcp.NewServer(&mcp.Implementation{{Name: \"x\"}}, nil)
+	db, _ := sql.Open(\"db\", \"pages\")
+	store := &Store{{db: db}}
+	mcp.AddTool(server, &mcp.Tool{{Name: \"raise\"}}, store.handle)
+}}
+"
+    );
+    let project = Project::new(&[("main.go", &source), ("go.mod", "module example.com/x\n")]);
+    let run = project.run("scan . --no-config --output json");
+    assert!(matches!(run.code, Some(0 | 1)), "{}", run.seen());
+    run.rules()
+}
+
+const BEGIN: &str = "	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+";
+const SELECT: &str = "	var revision int
+	if err := tx.QueryRowContext(ctx, \"SELECT revision FROM pages WHERE key = ?\", key).Scan(&revision); err != nil {
+		return err
+	}
+";
+
+/// SQLite refuses one of two transactions that read first; others let both write.
+#[test]
+fn transactions_of_the_database_that_is_imported() {
+    let inside = format!("{BEGIN}{SELECT}");
+    let sqlite = "\t_ \"modernc.org/sqlite\"";
+    let postgres = "\t_ \"github.com/lib/pq\"";
+    assert_eq!(raising(sqlite, &inside), Vec::<String>::new());
+    assert_eq!(raising(postgres, &inside), ["db-lost-update"]);
+    assert_eq!(raising("", &inside), ["db-lost-update"]);
+    let both = format!("{sqlite}\n{postgres}");
+    assert_eq!(raising(&both, &inside), ["db-lost-update"]);
+    // Read before it began.
+    let before = format!("{}{BEGIN}", SELECT.replace("tx.", "s.db."));
+    assert_eq!(raising(sqlite, &before), ["db-lost-update"]);
+}
+
+/// The descriptor stands for the file.
+#[test]
+fn files_that_the_system_locks() {
+    let body = |how: &str| {
+        format!(
+            "door, err := os.OpenFile(\"door.lock\", os.O_CREATE|os.O_RDWR, 0o600)\nif err != nil {{ return nil, nil, err }}\n\
+             defer door.Close()\nif err := syscall.Flock(int(door.Fd()), {how}); err != nil {{ return nil, nil, err }}\n\
+             defer syscall.Flock(int(door.Fd()), syscall.LOCK_UN)\n\
+             old, err := os.ReadFile(\"notes\")\nif err != nil {{ return nil, nil, err }}\n\
+             os.WriteFile(\"notes\", append(old, in.Text...), 0o600)\nreturn nil, nil, nil"
+        )
+    };
+    let scan = |how: &str| {
+        let head = "type Store struct {}\n";
+        let source = format!(
+            "package main\n\nimport (\n\t\"context\"\n\t\"os\"\n\t\"syscall\"\n\n\t\"github.com/modelcontextprotocol/go-sdk/mcp\"\n)\n\n\
+             type In struct{{ Text string }}\n{head}{SIGNATURE} {{ {} }}\n\
+             func main() {{\n\tserver := mcp.NewServer(&mcp.Implementation{{Name: \"x\"}}, nil)\n\tstore := &Store{{}}\n\
+             \tmcp.AddTool(server, &mcp.Tool{{Name: \"handle\"}}, store.handle)\n}}\n",
+            body(how)
+        );
+        let project = Project::new(&[("main.go", &source), ("go.mod", "module example.com/x\n")]);
+        project.run("scan . --no-config --output json").rules()
+    };
+    assert_eq!(scan("syscall.LOCK_EX"), Vec::<String>::new());
+    assert_eq!(scan("syscall.LOCK_SH"), ["file-read-modify-write"]);
+}

@@ -45,6 +45,39 @@ fn a_guard_inside_of_what_is_returned_is_held() {
 }
 
 #[test]
+fn a_file_that_the_system_locks() {
+    let opened = |lock: &str| {
+        under(&format!(
+            "fn open_door(&self) -> anyhow::Result<File> {{\nlet file = File::create(\"lock\")?;\n{lock}\nOk(file)\n}}"
+        ))
+    };
+    for lock in [
+        "rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;",
+        "nix::fcntl::flock(file.as_raw_fd(), nix::fcntl::FlockArg::LockExclusive)?;",
+        "if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } != 0 { return Err(anyhow::anyhow!(\"busy\")); }",
+    ] {
+        assert_eq!(rules(&opened(lock)), Vec::<String>::new(), "{lock}");
+    }
+    // Many have it at once.
+    let shared = "rustix::fs::flock(&file, rustix::fs::FlockOperation::LockShared)?;";
+    assert_eq!(rules(&opened(shared)), ["file-read-modify-write"]);
+}
+
+/// A copy of `std::fs` that is a crate: no `fs` stands in its paths.
+#[test]
+fn a_crate_in_place_of_a_module() {
+    let source = |read: &str, write: &str| {
+        format!(
+            "use rmcp::{{tool, tool_router}};\npub struct Server;\n#[tool_router]\nimpl Server {{\n#[tool]\n\
+             fn save(&self, text: String) -> anyhow::Result<()> {{\nlet old = {read}(\"a.txt\")?;\n\
+             {write}(\"a.txt\", format!(\"{{old}}{{text}}\"))?;\nOk(())\n}}\n}}\n"
+        )
+    };
+    let by_path = source("fs_err::read_to_string", "fs_err::write");
+    assert_eq!(rules(&by_path), ["file-read-modify-write"]);
+}
+
+#[test]
 fn a_cache_that_two_calls_fill() {
     let cache = |ty: &str, made: &str| {
         format!(

@@ -480,3 +480,33 @@ function scoped(work: () => Promise<void>) {
   });"#;
     dangerous("regular", RMW, &[], &adds(helper, tool));
 }
+
+/// A collection that another method opened is one by the field that holds it.
+#[test]
+fn dangerous_table_that_another_method_opened() {
+    let source = r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { ChromaClient, Collection } from "chromadb";
+class Projects {
+  private all: Collection | null = null;
+  async open() {
+    const client = new ChromaClient({ path: "store" });
+    this.all = await client.getOrCreateCollection({ name: "projects" });
+  }
+  async create(name: string) {
+    const found = await this.all!.get({ ids: [name] });
+    if (found.ids.length > 0) throw new Error("exists");
+    await this.all!.add({ ids: [name], documents: [name] });
+  }
+}
+const projects = new Projects();
+const server = new McpServer({ name: "projects", version: "1.0.0" });
+server.registerTool("create", {}, async ({ name }: { name: string }) => {
+  await projects.create(name);
+  return { content: [] };
+});
+await projects.open();
+"#;
+    dangerous("regular", &["db-check-then-write"], &[], source);
+    let unasked = source.replace("if (found.ids.length > 0) throw new Error(\"exists\");", "");
+    safe(&[], &unasked);
+}

@@ -2,7 +2,7 @@
 
 use toctou_core::rule::{Persona, RuleMeta, Severity};
 
-use crate::case::{Case, Verdict};
+use crate::case::{Case, Verdict, mentions};
 
 pub const META: RuleMeta = RuleMeta {
     id: "auth-check-then-act",
@@ -25,8 +25,9 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     if !case.is_store() || case.w.data || !case.is_open() || case.is_atomic_step() || case.inserts() {
         return None;
     }
-    // Who may is decided once and for all when the row is made.
-    if !case.checked_mentions(RIGHTS) || case.w.checked_is_final {
+    // Who may is often decided once and for all when the row is made.
+    let checked = case.w.checked.iter().filter(|c| !case.w.checked_final.contains(c));
+    if !checked.into_iter().any(|c| mentions(c, RIGHTS)) {
         return None;
     }
     let message = format!(

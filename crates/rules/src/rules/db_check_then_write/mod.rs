@@ -67,7 +67,7 @@ pub(crate) fn is_minor(case: &Case<'_>) -> bool {
     let counted = w.read_row.as_ref().is_some_and(|r| r.aggregate);
     let far = case.is_distant_decision() || !w.data && !w.keyed && w.read.len() > 3;
     let distant = far && w.write_positive.is_none() && !counted;
-    only_there || gone || empties || w.taken || unchanging || distant || removes(case)
+    case.is_kept_for_a_while() || w.expired || only_there || gone || empties || w.taken || unchanging || distant || removes(case)
 }
 
 /// A function that is there to delete: what is gone already is as it should be.

@@ -34,13 +34,5 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         case.fix("let the database compute it (`SET n = n + $1`), or add a version to the WHERE clause and look at the row count, or read FOR UPDATE in the same transaction"),
         "B's change is lost",
     );
-    Some(if derives_another_column(case) { verdict.persona(Persona::Pedantic) } else { verdict })
-}
-
-/// The columns that are written are others than those that were read: what
-/// somebody else writes to the latter stays.
-fn derives_another_column(case: &Case<'_>) -> bool {
-    let (Some(read), Some(write)) = (&case.w.read_row, &case.w.write_row) else { return false };
-    let named = |list: &[String]| !list.is_empty() && list.iter().all(|c| c != "*");
-    named(&read.columns) && named(&write.columns) && !read.columns.iter().any(|c| write.columns.contains(c))
+    Some(if case.writes_other_columns() { verdict.persona(Persona::Pedantic) } else { verdict })
 }

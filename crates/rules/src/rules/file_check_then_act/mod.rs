@@ -39,7 +39,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     let verdict = if w.in_process { verdict } else { verdict.severity(Severity::Medium) };
     // What is there is handed out, what is not is made and kept.
     let cache = w.read_act == Act::Read && w.given_back && !w.other_writes;
-    Some(if case.seldom_hurts() || cache {
+    Some(if case.seldom_hurts() || cache || case.is_kept_for_a_while() || w.memo {
         verdict.persona(Persona::Pedantic)
     } else {
         verdict.mend(create_exclusively(case))

@@ -43,7 +43,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     // What was only tested, in a store: the lock changes nothing about what that is worth.
     let tested = case.is(ResourceKind::Row) && !w.data;
     let minor = tested && (db_check_then_write::is_minor(case) || !db_check_then_write::matters(case));
-    Some(if minor || case.seldom_hurts() || case.fills_cache() || case.is_distant_decision() {
+    Some(if minor || case.is_kept_for_a_while() || case.seldom_hurts() || case.fills_cache() || case.is_distant_decision() {
         verdict.persona(Persona::Pedantic)
     } else {
         verdict

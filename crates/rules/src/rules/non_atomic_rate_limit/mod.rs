@@ -36,7 +36,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     }
     // Rows that are counted are raised by one more row.
     let rows = w.compared && w.read_row.as_ref().is_some_and(|r| r.aggregate);
-    let counts = w.data || case.is_atomic_step() || rows || w.counted;
+    // A value of one column that is made from another's is not that one, raised.
+    let counts = w.data && !case.writes_other_columns() || case.is_atomic_step() || rows || w.counted;
     // A count that is only carried on, with nothing decided by it, is no limit.
     if !counts || !w.tested {
         return None;

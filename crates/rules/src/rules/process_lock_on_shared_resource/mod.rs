@@ -35,5 +35,5 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     );
     // A row that was looked up, and of which something else is changed.
     let aside = case.is(ResourceKind::Row) && !case.w.data && !db_check_then_write::matters(case);
-    Some(if aside || case.seldom_hurts() { verdict.persona(Persona::Pedantic) } else { verdict })
+    Some(if aside || case.is_kept_for_a_while() || case.w.memo || case.seldom_hurts() { verdict.persona(Persona::Pedantic) } else { verdict })
 }

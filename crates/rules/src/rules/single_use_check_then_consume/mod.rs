@@ -22,20 +22,24 @@ const SINGLE_USE: &[&str] = &[
 ];
 const MARKS: &[&str] = &["used", "consumed", "redeemed", "claimed", "revoked", "usedat", "redeemedat", "consumedat"];
 
+/// `last_used_at`: what is stamped at each use is not used up by one.
+const EACH_USE: &[&str] = &["last", "count", "times"];
+
 /// A thing that may be used once was found valid, and marked or removed later.
 pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     let w = case.w;
     if w.snapshot.is_some() {
         return None;
     }
-    if w.data || !case.is_open() || !w.in_process && w.kind == ResourceKind::Memory {
+    if w.data || w.expired || !case.is_open() || !w.in_process && w.kind == ResourceKind::Memory {
         return None;
     }
     let single = mentions(case.key(), SINGLE_USE);
+    let marks = |c: &String| mentions(c, MARKS) && !mentions(c, EACH_USE);
     let marked = w
         .write_row
         .as_ref()
-        .is_some_and(|r| !r.insert && r.columns.iter().any(|c| mentions(c, MARKS)));
+        .is_some_and(|r| !r.insert && r.columns.iter().any(marks));
     let consumed = case.deletes() || marked || w.constant && case.checked_mentions(MARKS);
     let stored = case.is_store() || w.kind == ResourceKind::Memory;
     if !stored || !consumed || !(single || marked) {

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::sleep;
-use tokio_postgres::NoTls;
 
 use super::session::{Session, Sessions, detached, failed};
 use crate::backends::remote::{Claim, Id};
@@ -208,7 +207,7 @@ async fn wait(
         let locked = tokio::select! {
             locked = numbers.ask(&session, "SELECT toctou.lock($1, $2, $3)") => locked,
             () = send.closed() => {
-                let _ = session.client.cancel_token().cancel_query(NoTls).await;
+                let _ = session.client.cancel_token().cancel_query(sessions.tls.clone()).await;
                 return;
             }
         };

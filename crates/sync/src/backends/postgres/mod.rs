@@ -21,7 +21,10 @@ use crate::{BoxFuture, Decision, Error, Fence, Mode, Result, Swap, Version, Vers
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PostgresOptions {
-    /// `postgres://[user[:password]@]host[:port]/database`, or any form that libpq takes.
+    /// `postgres://[user[:password]@]host[:port]/database[?sslmode=…]`, or any form that libpq takes. `sslmode` and
+    /// `sslrootcert` mean what they mean to libpq: `require` encrypts and believes whoever answers, `verify-full` checks
+    /// who it is (by the well-known authorities and those in the file that `SSL_CERT_FILE` names, unless `sslrootcert`
+    /// names others), and without one TLS is used if the server has it.
     pub url: String,
     /// Keys of one namespace do not meet those of another. Default: empty.
     pub namespace: String,
@@ -44,7 +47,7 @@ impl PostgresOptions {
     }
 }
 
-/// The backend in one PostgreSQL database (13 or later, without TLS). It makes a schema `toctou` for itself.
+/// The backend in one PostgreSQL database (13 or later). It makes a schema `toctou` for itself.
 ///
 /// A process has one connection, and up to four more while it waits for locks or holds what it waited for. They must be
 /// direct, or through a pooler that keeps a session together: what is held belongs to the session.

@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use toctou_tls::postgres::Tls;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, NoTls, Row};
+use tokio_postgres::{Client, Config, Row};
 
 use crate::local::shim::lock;
 use crate::{Error, Result};
@@ -35,8 +36,8 @@ pub struct Session {
 }
 
 impl Session {
-    async fn open(config: &Config) -> Result<Self> {
-        let connected = tokio::time::timeout(CONNECT, config.connect(NoTls)).await;
+    async fn open(config: &Config, tls: &Tls) -> Result<Self> {
+        let connected = tokio::time::timeout(CONNECT, config.connect(tls.clone())).await;
         let (client, connection) = connected.map_err(failed)?.map_err(failed)?;
         let (ended, lost) = watch::channel(false);
         tokio::spawn(async move {
@@ -90,6 +91,7 @@ impl Session {
 
 pub struct Sessions {
     config: Config,
+    pub tls: Tls,
     current: tokio::sync::Mutex<Option<Arc<Session>>>,
     idle: Mutex<Vec<Session>>,
     pub waiters: Arc<Semaphore>,
@@ -99,10 +101,8 @@ pub struct Sessions {
 
 impl Sessions {
     pub async fn connect(url: &str) -> Result<Self> {
-        // What the client says of a URL that it does not understand may repeat it, and the password with it.
-        let mut config: Config = url
-            .parse()
-            .map_err(|_| Error::Invalid("not a PostgreSQL URL that can be used here".into()))?;
+        let (mut config, tls) =
+            toctou_tls::postgres::parse(url).map_err(|error| Error::Invalid(error.to_string()))?;
         config
             .application_name("toctou")
             .connect_timeout(CONNECT)
@@ -110,6 +110,7 @@ impl Sessions {
             .tcp_user_timeout(SILENCE);
         let sessions = Self {
             config,
+            tls,
             current: tokio::sync::Mutex::default(),
             idle: Mutex::default(),
             waiters: Arc::new(Semaphore::new(WAITERS)),
@@ -133,7 +134,7 @@ impl Sessions {
         {
             return Ok(session.clone());
         }
-        let session = Arc::new(Session::open(&self.config).await?);
+        let session = Arc::new(Session::open(&self.config, &self.tls).await?);
         *current = Some(session.clone());
         Ok(session)
     }
@@ -145,7 +146,7 @@ impl Sessions {
             match idle {
                 Some(session) if session.client.is_closed() => {}
                 Some(session) => return Ok(session),
-                None => return Session::open(&self.config).await,
+                None => return Session::open(&self.config, &self.tls).await,
             }
         }
     }

@@ -1,6 +1,7 @@
 //! State on a Redis server: scripts, the server's clock, leases that are prolonged.
 
 mod claims;
+mod line;
 mod records;
 mod server;
 
@@ -25,7 +26,8 @@ use crate::{Decision, Error, Fence, Mode, Result, Swap, Version, Versioned, key}
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RedisOptions {
-    /// `redis://[[user]:password@]host[:port][/database]`.
+    /// `redis://[[user]:password@]host[:port][/database]`, or `rediss://…` for TLS. The server's certificate must be for
+    /// its name in the URL, and by a well-known authority or one in the file that `SSL_CERT_FILE` names.
     pub url: String,
     /// Everybody with the same prefix shares state. Default: `toctou:`.
     pub prefix: String,
@@ -59,7 +61,7 @@ impl RedisOptions {
     }
 }
 
-/// The backend on one Redis server (7 or later, not a cluster, without TLS).
+/// The backend on one Redis server (7 or later, not a cluster).
 ///
 /// - **Crash:** what a dead process held is free when its lease ends. Somebody who was waiting when it died delays those
 ///   behind it by up to 2 seconds.

@@ -3,23 +3,20 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{FromRedisValue, Script};
 use tokio::runtime::Handle;
 
 use super::claims::Claims;
+use super::line::Line;
 use crate::{Error, Result};
 
 pub struct Server {
-    connection: ConnectionManager,
+    line: Line,
     pub prefix: String,
     pub lease: Duration,
     pub claims: Claims,
     pub runtime: Handle,
 }
-
-/// No answer in this time is a failure.
-const ANSWER: Duration = Duration::from_secs(2);
 
 macro_rules! scripts {
     ($($name:ident = $file:literal;)*) => {
@@ -53,20 +50,10 @@ pub fn milliseconds(time: Duration) -> u64 {
 
 impl Server {
     pub async fn connect(url: &str, prefix: String, lease: Duration) -> Result<Self> {
-        // What the client says of a URL that it does not understand may repeat it, and the password with it.
-        let client = redis::Client::open(url)
-            .map_err(|_| Error::Invalid("not a Redis URL that can be used here".into()))?;
-        let config = ConnectionManagerConfig::new()
-            .set_response_timeout(Some(ANSWER))
-            .set_connection_timeout(Some(ANSWER))
-            .set_number_of_retries(2)
-            .set_max_delay(Duration::from_millis(200));
-        let connection = ConnectionManager::new_with_config(client, config)
-            .await
-            .map_err(failed)?;
+        let line = Line::open(url).await?;
         let runtime = Handle::current();
         Ok(Self {
-            connection,
+            line,
             prefix,
             lease,
             claims: Claims::default(),
@@ -81,27 +68,26 @@ impl Server {
     ) -> Result<T> {
         let mut invocation = script.prepare_invoke();
         arguments(&mut invocation);
-        invocation
-            .invoke_async(&mut self.connection.clone())
+        self.line
+            .ask(async |connection| invocation.invoke_async(connection).await)
             .await
-            .map_err(failed)
     }
 
     pub async fn ping(&self) -> Result<()> {
-        redis::cmd("PING")
-            .query_async(&mut self.connection.clone())
+        let ping = redis::cmd("PING");
+        self.line
+            .ask(async |connection| ping.query_async(connection).await)
             .await
-            .map_err(failed)
     }
 
     /// Version and value of a cell.
     pub async fn cell(&self, id: &str) -> Result<(Option<u64>, Option<Vec<u8>>)> {
-        redis::cmd("HMGET")
-            .arg(format!("{}v:{id}", self.prefix))
-            .arg(&["version", "value"])
-            .query_async(&mut self.connection.clone())
+        let mut get = redis::cmd("HMGET");
+        get.arg(format!("{}v:{id}", self.prefix))
+            .arg(&["version", "value"]);
+        self.line
+            .ask(async |connection| get.query_async(connection).await)
             .await
-            .map_err(failed)
     }
 
     pub async fn renew(&self, claim: &str, keys: &[String], kept: Duration) -> Result<bool> {

@@ -1,0 +1,327 @@
+//! What is ever made and started: classes of which somebody makes an object, handlers that are
+//! registered and timers that are set by code that runs.
+//!
+//! A store that was exchanged for another one, a class that is handed on and never made, a
+//! function that sets up tools and is called by nobody, are left over. What they would do is
+//! there for others to use, like an export.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use toctou_core::finding::EntryKind;
+use toctou_core::ir::{
+    Callee, ClassId, Dispatch, FuncId, FuncKind, Function, Op, Program, Term, Var,
+};
+use toctou_core::{FileRole, Name};
+
+use crate::cfg::Cfg;
+use crate::checks::operands;
+use crate::context::{Context, FoundEntry};
+use crate::linkage::{Linkage, TypeTarget};
+use crate::points_to::{Obj, PointsTo};
+use crate::roots::is_served;
+use crate::settled::Settled;
+
+/// Classes of which no code of a server makes an object, whatever of it runs.
+pub(crate) fn unmade(
+    program: &Program,
+    linkage: &Linkage,
+    points_to: &PointsTo,
+    settled: &Settled,
+    servers: &FxHashSet<FuncId>,
+) -> FxHashSet<ClassId> {
+    // What a library offers is made by those who use it.
+    let mut start = Start::new(program, linkage, points_to, settled);
+    start.load();
+    start.go();
+    if !servers.iter().any(|f| start.live[f.0 as usize]) {
+        return FxHashSet::default();
+    }
+    for (f, function) in program.functions.iter().enumerate() {
+        let id = FuncId(f as u32);
+        if is_free(program, function) && program.file_of(id).role == FileRole::Product {
+            start.run(id);
+        }
+    }
+    start.go();
+    (0..program.classes.len() as u32)
+        .map(ClassId)
+        .filter(|class| !start.made.contains(class))
+        .collect()
+}
+
+/// It needs no class to be called.
+fn is_free(program: &Program, function: &Function) -> bool {
+    let mut at = function;
+    loop {
+        if at.class.is_some() && at.decorators.is_empty() {
+            return false;
+        }
+        match at.parent {
+            Some(parent) => at = program.function(parent),
+            None => return true,
+        }
+    }
+}
+
+/// Entries that nothing leads to become exports, if there are others.
+pub(crate) fn set_apart(cx: &Context<'_, '_>, entries: &mut [FoundEntry]) {
+    let program = cx.program;
+    let mut start = Start::new(program, &cx.linkage, &cx.points_to, &cx.settled);
+    start.load();
+    loop {
+        start.go();
+        let before = start.count;
+        for entry in entries.iter() {
+            if start.live[entry.func.0 as usize] {
+                start.run(entry.handler);
+            }
+        }
+        if start.count == before {
+            break;
+        }
+    }
+    let is_live = |e: &FoundEntry| start.live[e.func.0 as usize];
+    if !entries.iter().any(|e| is_served(e.kind) && is_live(e)) {
+        return;
+    }
+    for entry in entries.iter_mut() {
+        // What belongs to no program is shown as such anyway.
+        if !is_live(entry) && program.file_of(entry.func).role == FileRole::Product {
+            entry.kind = EntryKind::Export;
+        }
+    }
+}
+
+struct Start<'a> {
+    program: &'a Program,
+    linkage: &'a Linkage,
+    points_to: &'a PointsTo,
+    settled: &'a Settled,
+    live: Vec<bool>,
+    count: usize,
+    work: Vec<FuncId>,
+    made: FxHashSet<ClassId>,
+    /// Called, if their class is ever made.
+    waiting: FxHashMap<ClassId, Vec<FuncId>>,
+    /// Functions that some call of the product leads to.
+    called: Vec<bool>,
+    /// Methods by name, for calls of which nobody knows whom they reach.
+    methods: FxHashMap<Name, Vec<FuncId>>,
+    /// Classes by name, for what nobody knows to be one.
+    classes: FxHashMap<Name, Vec<ClassId>>,
+}
+
+impl<'a> Start<'a> {
+    fn new(
+        program: &'a Program,
+        linkage: &'a Linkage,
+        points_to: &'a PointsTo,
+        settled: &'a Settled,
+    ) -> Self {
+        let mut called = vec![false; program.functions.len()];
+        points_to.each_call(|funcs, _, _, product| {
+            for f in funcs {
+                called[f.0 as usize] |= product;
+            }
+        });
+        let mut methods: FxHashMap<Name, Vec<FuncId>> = FxHashMap::default();
+        let mut classes: FxHashMap<Name, Vec<ClassId>> = FxHashMap::default();
+        for (c, class) in program.classes.iter().enumerate() {
+            let named = classes.entry(class.name).or_default();
+            named.push(ClassId(c as u32));
+            for (name, f) in &class.methods {
+                methods.entry(*name).or_default().push(*f);
+            }
+        }
+        let mut start = Self {
+            program,
+            linkage,
+            points_to,
+            settled,
+            live: vec![false; program.functions.len()],
+            count: 0,
+            work: Vec::new(),
+            made: FxHashSet::default(),
+            waiting: FxHashMap::default(),
+            called,
+            methods,
+            classes,
+        };
+        for c in (0..program.classes.len() as u32).map(ClassId) {
+            // Objects of a library's kind are made by the library, too.
+            let foreign = matches!(linkage.superclass(c), Some(TypeTarget::Ext(_)));
+            if foreign || !start.is_made_by_name(c) {
+                start.make(c);
+            }
+        }
+        start
+    }
+
+    /// Things are made by naming their class, and in no other way.
+    fn is_made_by_name(&self, class: ClassId) -> bool {
+        let module = self.program.class_module[class.0 as usize];
+        let dispatch = self.program.modules[module.0 as usize].dispatch;
+        matches!(dispatch, Dispatch::Await | Dispatch::Threads { .. })
+    }
+
+    /// What runs when the program is loaded.
+    fn load(&mut self) {
+        for (f, function) in self.program.functions.iter().enumerate() {
+            let id = FuncId(f as u32);
+            let loaded = function.kind == FuncKind::ModuleInit || !function.decorators.is_empty();
+            if loaded && self.program.file_of(id).role == FileRole::Product {
+                self.run(id);
+            }
+        }
+    }
+
+    fn run(&mut self, f: FuncId) {
+        if !std::mem::replace(&mut self.live[f.0 as usize], true) {
+            self.count += 1;
+            self.work.push(f);
+        }
+    }
+
+    /// A method runs only if there is something to call it on.
+    fn call(&mut self, f: FuncId) {
+        let function = self.program.function(f);
+        let of_object = matches!(
+            function.kind,
+            FuncKind::Method | FuncKind::Getter | FuncKind::Setter
+        );
+        match function.class {
+            Some(class) if of_object && !self.made.contains(&class) => {
+                self.waiting.entry(class).or_default().push(f);
+            }
+            _ => self.run(f),
+        }
+    }
+
+    fn make(&mut self, class: ClassId) {
+        let mut at = Some(class);
+        while let Some(class) = at.filter(|c| !self.made.contains(c)) {
+            self.made.insert(class);
+            for f in self.waiting.remove(&class).unwrap_or_default() {
+                self.run(f);
+            }
+            let info = &self.program.classes[class.0 as usize];
+            if let Some(f) = info.constructor {
+                self.run(f);
+            }
+            let above = self.linkage.superclass(class);
+            let foreign = matches!(above, Some(TypeTarget::Ext(_)));
+            // Whom nobody here calls, the library may that it is made for.
+            for (_, f) in &info.methods {
+                if foreign || !self.called[f.0 as usize] {
+                    self.run(*f);
+                }
+            }
+            at = match above {
+                Some(TypeTarget::Class(next)) => Some(next),
+                _ => None,
+            };
+        }
+    }
+
+    fn go(&mut self) {
+        while let Some(f) = self.work.pop() {
+            self.look_at(f);
+        }
+    }
+
+    fn look_at(&mut self, id: FuncId) {
+        let points_to = self.points_to;
+        let function = self.program.function(id);
+        let runs = Cfg::running(function, |b| self.settled.way(id, b));
+        let mut call = 0;
+        for (block, runs) in function.blocks.iter().zip(runs) {
+            for inst in &block.insts {
+                let (funcs, exts) = points_to.targets(id, call);
+                let calls = matches!(inst.op, Op::Call { .. } | Op::TaggedTemplate { .. });
+                call += u32::from(calls);
+                if !runs {
+                    continue;
+                }
+                if calls {
+                    funcs.iter().for_each(|f| self.call(*f));
+                }
+                match &inst.op {
+                    // To give it a name is not to use it.
+                    Op::Copy { .. } | Op::StoreVar { .. } => continue,
+                    Op::SetField { field, value, .. } if self.is_named(id, *value, *field) => {
+                        continue;
+                    }
+                    Op::Call {
+                        callee: Callee::Method { name, .. },
+                        ..
+                    } if funcs.is_empty() && exts.is_empty() => {
+                        for f in self.methods.get(name).cloned().unwrap_or_default() {
+                            self.call(f);
+                        }
+                        self.make_named(*name);
+                    }
+                    Op::GetField { dst, field, .. } => self.make_lost(id, *dst, *field),
+                    Op::LoadVar { dst, cell } => {
+                        let owner = self.program.function(cell.owner);
+                        if let Some(name) = owner.vars[cell.var.0 as usize].name {
+                            self.make_lost(id, *dst, name);
+                        }
+                    }
+                    Op::SetField { value, .. }
+                    | Op::SetIndex { value, .. }
+                    | Op::YieldValue { value, .. }
+                    | Op::Call {
+                        callee: Callee::Value(value),
+                        ..
+                    } => self.mention(id, *value),
+                    _ => {}
+                }
+                for var in operands(&inst.op) {
+                    self.mention(id, var);
+                }
+            }
+            if let Term::Return(Some(var)) = block.term
+                && runs
+            {
+                self.mention(id, var);
+            }
+        }
+    }
+
+    /// An import that could not be followed, by the name of a class.
+    fn make_lost(&mut self, f: FuncId, var: Var, name: Name) {
+        let node = self.points_to.node(f, var);
+        if self.points_to.objects(node).next().is_none() {
+            self.make_named(name);
+        }
+    }
+
+    fn make_named(&mut self, name: Name) {
+        for class in self.classes.get(&name).cloned().unwrap_or_default() {
+            self.make(class);
+        }
+    }
+
+    /// `exports.Store = Store`
+    fn is_named(&self, f: FuncId, var: Var, name: Name) -> bool {
+        let node = self.points_to.node(f, var);
+        let mut objects = self.points_to.objects(node).peekable();
+        objects.peek().is_some()
+            && objects.all(|object| match object {
+                Obj::Class(class) => self.program.classes[class.0 as usize].name == name,
+                Obj::Func(f) => self.program.function(f).name == name,
+                _ => false,
+            })
+    }
+
+    /// Who uses a class or a function may make or call it.
+    fn mention(&mut self, f: FuncId, var: Var) {
+        let points_to = self.points_to;
+        for object in points_to.objects(points_to.node(f, var)) {
+            match object {
+                Obj::Class(class) => self.make(class),
+                Obj::Func(f) => self.call(f),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What a look says about a write: paths that are resolved for one reason or another, listings of
+//! folders, rows of which any will do, columns that change and columns that do not; and writes
+//! that lose nothing, whatever was looked at.
+
+use crate::common::python;
+use crate::common::shapes::scan;
+
+const NOTHING: &[&str] = &[];
+
+#[track_caller]
+fn expect(rules: &[&str], source: &str) {
+    let source = format!(
+        "import {{ McpServer }} from \"@modelcontextprotocol/sdk/server/mcp.js\";
+import {{ cp, lstat, readdir, readFile, realpath, rename, symlink, writeFile }} from \"node:fs/promises\";
+import {{ join, relative, resolve, sep }} from \"node:path\";
+import {{ Pool }} from \"pg\";
+const ROOT = resolve(\"workspace\");
+const server = new McpServer({{ name: \"looks\", version: \"1.0.0\" }});
+const pool = new Pool();
+{source}"
+    );
+    assert_eq!(scan(&source, "regular"), rules, "{source}");
+}
+
+// --- paths ---
+
+/// A tool that writes, after a look at where the path leads; and one by which links move.
+fn writes(look: &str) -> String {
+    format!(
+        "async function real(path: string): Promise<string> {{
+  try {{
+    return await realpath(path);
+  }} catch {{
+    return path;
+  }}
+}}
+const isInside = (folder: string, path: string) => !relative(folder, path).startsWith(\"..\");
+server.registerTool(\"save\", {{}}, async ({{ name, text }}: any) => {{
+  const path = resolve(ROOT, name);
+  {look}
+  await writeFile(path, text);
+  return {{ content: [] }};
+}});
+server.registerTool(\"link\", {{}}, async ({{ from, to }}: any) => {{
+  await symlink(from, resolve(ROOT, to));
+  return {{ content: [] }};
+}});
+"
+    )
+}
+
+#[test]
+fn a_path_is_judged_where_it_is_held_against_something() {
+    for look in [
+        "if (!(await realpath(path)).startsWith(ROOT + sep)) throw new Error(\"outside\");",
+        "if (!isInside(ROOT, await realpath(path))) throw new Error(\"outside\");",
+        "if ((await realpath(path)) !== path) throw new Error(\"a link\");",
+        "if ((await lstat(path)).isSymbolicLink()) throw new Error(\"a link\");",
+    ] {
+        expect(&["path-check-then-open"], &writes(look));
+    }
+    // Resolved to have one name for it, to see whether it is there, or what kind of thing it is.
+    for look in [
+        "const at = await real(path);
+  if (!at) throw new Error(\"nowhere\");",
+        "if ((await lstat(path)).isDirectory()) throw new Error(\"a folder\");",
+        "try { await realpath(path); } catch { throw new Error(\"not there\"); }",
+    ] {
+        expect(NOTHING, &writes(look));
+    }
+}
+
+// --- listings ---
+
+#[test]
+fn a_listing_says_nothing_about_what_lies_deeper() {
+    let source = "async function refresh(folder: string, note: string) {
+  const names = await readdir(folder);
+  for (const name of names) {
+    if (name.startsWith(\".\")) continue;
+    await writeFile(join(folder, name, \"seen.txt\"), note);
+  }
+}
+server.registerTool(\"refresh\", {}, async ({ note }: any) => {
+  await refresh(ROOT, note);
+  return { content: [] };
+});
+";
+    expect(NOTHING, source);
+    // A name that is made from the listing is free for one of two callers only.
+    let next = source
+        .replace(
+            "for (const name of names) {",
+            "{\n    const name = `run-${names.length + 1}`;",
+        )
+        .replace("continue", "return");
+    expect(&["file-check-then-act"], &next);
+}
+
+// --- statements ---
+
+#[test]
+fn an_upsert_that_keeps_the_larger_loses_nothing() {
+    let source = |update: &str| {
+        format!(
+            "server.registerTool(\"seen\", {{}}, async ({{ id, at }}: any) => {{
+  const {{ rows }} = await pool.query(\"SELECT seen FROM peers WHERE id = $1\", [id]);
+  const next = rows[0].seen + at;
+  await pool.query(\"INSERT INTO peers (id, seen) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET {update}\", [id, next]);
+  return {{ content: [] }};
+}});
+"
+        )
+    };
+    for update in [
+        "seen = CASE WHEN excluded.seen > seen THEN excluded.seen ELSE seen END",
+        "seen = GREATEST(peers.seen, excluded.seen)",
+        "seen = excluded.seen WHERE excluded.seen > peers.seen",
+    ] {
+        expect(NOTHING, &source(update));
+    }
+    expect(&["db-lost-update"], &source("seen = excluded.seen"));
+    expect(
+        &["db-lost-update"],
+        &source("seen = excluded.seen WHERE peers.id <> ''"),
+    );
+}
+
+#[test]
+fn any_row_that_is_there_is_not_the_one_that_is_named() {
+    let source = |look: &str| {
+        format!(
+            "server.registerTool(\"put\", {{}}, async ({{ id, vector }}: any) => {{
+  const {{ rows }} = await pool.query(\"SELECT vector FROM words {look}\");
+  const next = rows[0].vector + vector;
+  await pool.query(\"UPDATE words SET vector = $1 WHERE id = $2\", [next, id]);
+  return {{ content: [] }};
+}});
+"
+        )
+    };
+    expect(NOTHING, &source("LIMIT 1"));
+    expect(
+        &["db-lost-update"],
+        &source("WHERE id = $1\", [id]); void (\""),
+    );
+    // A table of one row.
+    let one = source("LIMIT 1").replace("WHERE id = $2\", [next, id]", "WHERE id = 1\", [next]");
+    expect(&["db-lost-update"], &one);
+}
+
+#[test]
+fn of_the_rights_that_were_tested_one_has_to_change() {
+    let source = |more: &str| {
+        format!(
+            "server.registerTool(\"make\", {{}}, async ({{ id, text }}: any, extra: any) => {{
+  await pool.query(\"INSERT INTO notes (id, owner, state, text) VALUES ($1, $2, 'open', $3)\", [id, extra.authInfo.clientId, text]);
+  return {{ content: [] }};
+}});
+server.registerTool(\"write\", {{}}, async ({{ id, text }}: any, extra: any) => {{
+  const {{ rows }} = await pool.query(\"SELECT owner, state FROM notes WHERE id = $1\", [id]);
+  if (rows[0]?.owner !== extra.authInfo.clientId) throw new Error(\"not yours\");
+  if (rows[0].state === \"closed\") throw new Error(\"closed\");
+  await pool.query(\"UPDATE notes SET text = $1 WHERE id = $2\", [text, id]);
+  return {{ content: [] }};
+}});
+server.registerTool(\"more\", {{}}, async ({{ id, to }}: any) => {{
+  await pool.query(\"UPDATE notes SET {more} = $1 WHERE id = $2\", [to, id]);
+  return {{ content: [] }};
+}});
+"
+        )
+    };
+    expect(NOTHING, &source("state"));
+    expect(&["auth-check-then-act"], &source("owner"));
+}
+
+#[test]
+fn a_value_that_is_made_from_another_column_is_no_limit_that_is_raised() {
+    let source = |select: &str| {
+        format!(
+            "server.registerTool(\"fill\", {{}}, async ({{ most }}: any) => {{
+  const {{ rows }} = await pool.query(\"SELECT {select} FROM words WHERE id = $1\", [\"a\"]);
+  // slowly: the rate limit of the service
+  if (rows.length < most) {{
+    const {{ value }} = await (await fetch(\"https://x.example/\" + rows[0].{select})).json();
+    await pool.query(\"UPDATE words SET uses = $1 WHERE id = $2\", [value + rows[0].{select}, \"a\"]);
+  }}
+  return {{ content: [] }};
+}});
+"
+        )
+    };
+    expect(NOTHING, &source("name"));
+    expect(&["non-atomic-rate-limit"], &source("uses"));
+}
+
+// --- memory ---
+
+#[test]
+fn a_set_that_is_changed_in_place_loses_nothing() {
+    let source = |made: &str, change: &str| {
+        format!(
+            "
+class Hub:
+    def __init__(self):
+        self.clients = {made}
+
+    async def tell(self, text):
+        gone = {made}
+        for client in self.clients:
+            try:
+                await client.send(text)
+            except OSError:
+                pass
+        self.clients {change}
+
+hub = Hub()
+
+@mcp.tool()
+async def tell(text: str) -> str:
+    await hub.tell(text)
+    return \"ok\"
+"
+        )
+    };
+    for change in ["-= gone", "|= gone", "&= gone"] {
+        python::expect(&[], &source("set()", change));
+    }
+    python::expect(&[], &source("[]", "+= gone"));
+    // Put together anew, what another call has added meanwhile is not in it.
+    let copied = source("set()", "= seen - gone").replace(
+        "        gone = set()",
+        "        gone = set()\n        seen = set(self.clients)",
+    );
+    python::expect(&["session-lost-update"], &copied);
+}

@@ -1,0 +1,284 @@
+//! What is ever made and started: classes that nobody makes, stores that are never chosen, timers
+//! and tools that no code sets up.
+
+use crate::common::python;
+use crate::common::shapes::{dangerous, safe};
+
+const RMW: &[&str] = &["file-read-modify-write"];
+
+const ADD: &str = r#"async function add(file: string, entry: any) {
+  const list = JSON.parse(await readFile(file, "utf8"));
+  list.push(entry);
+  await writeFile(file, JSON.stringify(list));
+}"#;
+
+fn server(rest: &str) -> String {
+    format!(
+        r#"import {{ McpServer }} from "@modelcontextprotocol/sdk/server/mcp.js";
+import {{ readFile, writeFile }} from "node:fs/promises";
+const server = new McpServer({{ name: "list", version: "1.0.0" }});
+server.registerTool("ping", {{}}, async () => ({{ content: [] }}));
+{ADD}
+{rest}
+"#
+    )
+}
+
+const LEDGER: &str = r#"export class Ledger {
+  constructor(private file: string) {
+    this.start();
+  }
+  start() {
+    setInterval(() => this.compact(), 60000);
+  }
+  async compact() {
+    await add(this.file, 1);
+  }
+}"#;
+
+#[test]
+fn safe_timer_of_a_class_that_nobody_makes() {
+    safe(&[], &server(LEDGER));
+    let exported = LEDGER.replace("export class", "class") + "\nexport { Ledger };";
+    safe(&[], &server(&exported));
+}
+
+#[test]
+fn dangerous_timer_of_a_class_that_is_made() {
+    for make in [
+        "new Ledger('ledger.json');",
+        "function main() { return new Ledger('ledger.json'); }\nmain();",
+        // Whoever is handed the class may make one.
+        "register(Ledger);",
+        "export const kinds = { ledger: Ledger };",
+        "class Sub extends Ledger {}\nnew Sub('ledger.json');",
+    ] {
+        let source = server(&format!("{LEDGER}\n{make}"));
+        dangerous("regular", RMW, &[], &source);
+    }
+}
+
+fn stores(kind: &str) -> String {
+    server(&format!(
+        r#"class FileStore {{
+  async put(entry: any) {{ await add("store.json", entry); }}
+}}
+class RemoteStore {{
+  async put(entry: any) {{ await fetch("https://example.org", {{ method: "PUT", body: entry }}); }}
+}}
+function kind() {{ return {kind}; }}
+function make(config: {{ type: string }}) {{
+  let store;
+  switch (config.type.toLowerCase()) {{
+    case "file":
+      store = new FileStore();
+      break;
+    case "remote":
+      store = new RemoteStore();
+      break;
+    default:
+      throw new Error("what?");
+  }}
+  return store;
+}}
+class Manager {{
+  store: FileStore | RemoteStore | undefined;
+  constructor(options: {{ store?: FileStore | RemoteStore }}) {{ this.store = options?.store; }}
+  async put(entry: any) {{
+    if (this.store) {{
+      return this.store.put(entry);
+    }}
+    await add("old.json", entry);
+  }}
+}}
+const manager = new Manager({{ store: make({{ type: kind() }}) }});
+server.registerTool("put", {{}}, async (entry: any) => {{
+  await manager.put(entry);
+  return {{ content: [] }};
+}});"#
+    ))
+}
+
+#[test]
+fn safe_store_that_is_never_chosen() {
+    safe(&[], &stores("\"Remote\""));
+}
+
+#[test]
+fn dangerous_store_that_may_be_chosen() {
+    for kind in ["\"FILE\"", "process.env.STORE ?? \"remote\""] {
+        dangerous("regular", RMW, &[], &stores(kind));
+    }
+}
+
+const EXTRAS: &str = r#"export function extras() {
+  server.registerTool("add", {}, async (entry: any) => {
+    await add("list.json", entry);
+    return { content: [] };
+  });
+}"#;
+
+#[test]
+fn safe_tools_that_nobody_registers() {
+    safe(&[], &server(EXTRAS));
+}
+
+#[test]
+fn dangerous_tools_that_somebody_registers() {
+    for call in ["extras();", "[extras].forEach((f) => f());"] {
+        let source = server(&format!("{EXTRAS}\n{call}"));
+        dangerous("regular", RMW, &[], &source);
+    }
+}
+
+fn python_server(make: &str) -> String {
+    format!(
+        r#"import json
+from mcp.server.fastmcp import FastMCP
+mcp = FastMCP("list")
+
+class Base:
+    async def put(self, entry):
+        raise NotImplementedError
+
+class FileStore(Base):
+    async def put(self, entry):
+        with open("list.json") as file:
+            items = json.load(file)
+        items.append(entry)
+        with open("list.json", "w") as file:
+            json.dump(items, file)
+
+class NoStore(Base):
+    async def put(self, entry):
+        return None
+
+def make_store() -> Base:
+    {make}
+
+store = make_store()
+
+@mcp.tool()
+async def put(entry: str):
+    await store.put(entry)
+"#
+    )
+}
+
+#[test]
+fn safe_python_store_that_nobody_makes() {
+    let source = python_server("return NoStore()");
+    python::files(&[], &[("server.py", &source)]);
+}
+
+#[test]
+fn dangerous_python_store_that_somebody_makes() {
+    for make in [
+        "return FileStore()",
+        "return {\"file\": FileStore, \"none\": NoStore}[KIND]()",
+    ] {
+        python::files(RMW, &[("server.py", &python_server(make))]);
+    }
+}
+
+/// A file that is missing is made by whoever comes first.
+fn first_comer(write: &str, rest: &str) -> String {
+    format!(
+        r#"import {{ McpServer }} from "@modelcontextprotocol/sdk/server/mcp.js";
+import {{ access, readFile, writeFile }} from "node:fs/promises";
+import {{ join }} from "node:path";
+const server = new McpServer({{ name: "roles", version: "1.0.0" }});
+const DEFAULTS = {{ roles: ["reader", "writer"] }};
+async function ensure(folder: string, wish: string) {{
+  const path = join(folder, "roles.json");
+  try {{
+    await access(path);
+    return;
+  }} catch {{}}
+  {write}
+}}
+server.registerTool("ensure", {{}}, async ({{ folder, wish }}: any) => {{
+  await ensure(folder, wish);
+  return {{ content: [] }};
+}});
+{rest}
+"#
+    )
+}
+
+const DEFAULTS: &str = "await writeFile(path, JSON.stringify(DEFAULTS, null, 2));";
+
+#[test]
+fn safe_defaults_that_everybody_would_write() {
+    safe(&[], &first_comer(DEFAULTS, ""));
+    let template = r#"const text = await readFile("roles.default.json", "utf8");
+  await writeFile(path, "// made once\n" + text);"#;
+    safe(&[], &first_comer(template, ""));
+}
+
+#[test]
+fn dangerous_defaults_over_what_others_write() {
+    const CHECK: &[&str] = &["file-check-then-act"];
+    let own = "await writeFile(path, JSON.stringify({ roles: [wish] }));";
+    dangerous("regular", CHECK, &[], &first_comer(own, ""));
+    let fresh = "await writeFile(path, JSON.stringify({ id: crypto.randomUUID() }));";
+    dangerous("regular", CHECK, &[], &first_comer(fresh, ""));
+    let other = r#"server.registerTool("set", {}, async ({ folder, roles }: any) => {
+  await writeFile(join(folder, "roles.json"), JSON.stringify(roles));
+  return { content: [] };
+});"#;
+    dangerous("regular", CHECK, &[], &first_comer(DEFAULTS, other));
+}
+
+fn resolved(judge: &str, refuse: &str) -> String {
+    format!(
+        r#"import {{ McpServer }} from "@modelcontextprotocol/sdk/server/mcp.js";
+import {{ realpath, rename, stat, writeFile }} from "node:fs/promises";
+import {{ dirname, resolve }} from "node:path";
+const server = new McpServer({{ name: "files", version: "1.0.0" }});
+async function real(name: string) {{
+  const path = resolve(name);
+  try {{
+    const found = await realpath(path);
+    {judge}
+    return found;
+  }} catch {{
+    await realpath(dirname(path));
+    return path;
+  }}
+}}
+server.registerTool("write", {{}}, async ({{ name, text }}: any) => {{
+  await writeFile(await real(name), text);
+  return {{ content: [] }};
+}});
+server.registerTool("move", {{}}, async ({{ from, to }}: any) => {{
+  const path = await real(from);
+  {refuse}
+  await rename(path, await real(to));
+  return {{ content: [] }};
+}});
+"#
+    )
+}
+
+const JUDGE: &str = r#"if (!found.startsWith("/srv/")) throw new Error("outside");"#;
+
+#[test]
+fn safe_path_that_is_resolved_and_not_judged() {
+    safe(&[], &resolved("", ""));
+}
+
+/// A file that is moved brings no links along.
+#[test]
+fn safe_path_where_only_files_are_moved() {
+    let refuse = r#"if ((await stat(path)).isDirectory()) throw new Error("a folder");"#;
+    safe(&[], &resolved(JUDGE, refuse));
+}
+
+#[test]
+fn dangerous_path_that_is_judged() {
+    const OPEN: &[&str] = &["path-check-then-open"];
+    dangerous("regular", OPEN, &[], &resolved(JUDGE, ""));
+    let refuse = r#"if (!(await stat(path)).isDirectory()) throw new Error("a file");"#;
+    dangerous("regular", OPEN, &[], &resolved(JUDGE, refuse));
+}
