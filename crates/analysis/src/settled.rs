@@ -22,6 +22,7 @@ use crate::cfg::Cfg;
 use crate::points_to::{Env, Obj, PointsTo};
 use shape::Shape;
 use slots::{Slot, Slots};
+use step::Learnt;
 use value::Value;
 
 /// A function that is looked at more often than this is taken to be anything.
@@ -188,9 +189,16 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
         self.current = f;
         let mut look = step::Look::new(self, f, coarse);
         let mut passes = 0;
-        while look.pass() {
+        loop {
+            let learnt = look.pass();
+            if learnt == Learnt::Nothing {
+                break;
+            }
             passes += 1;
             look.coarse |= passes > MAX_PASSES;
+            if learnt == Learnt::InTime && !look.coarse {
+                break;
+            }
         }
         let (ways, unset) = look.end();
         self.ways[f.0 as usize] = ways;

@@ -15,6 +15,16 @@ use super::{Given, Slot, Solver};
 use crate::linkage::{Binding, TypeTarget};
 use crate::points_to::Obj;
 
+/// What going through a function has told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Learnt {
+    Nothing,
+    /// Everything before it was asked for: another time would say the same.
+    InTime,
+    /// Something after it was asked for.
+    Late,
+}
+
 /// What the registers that are followed by the way taken hold.
 type Ways = SmallVec<[Value; 8]>;
 
@@ -103,8 +113,8 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
         }
     }
 
-    /// Once through all blocks that run. Would another time say more?
-    pub(super) fn pass(&mut self) -> bool {
+    /// Once through all blocks that run.
+    pub(super) fn pass(&mut self) -> Learnt {
         self.changed = false;
         self.late = false;
         self.unset = false;
@@ -116,7 +126,11 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
                 self.block(b as u32);
             }
         }
-        self.changed && (self.late || self.solver.own_reads_change)
+        match self.late || self.solver.own_reads_change {
+            _ if !self.changed => Learnt::Nothing,
+            true => Learnt::Late,
+            false => Learnt::InTime,
+        }
     }
 
     pub(super) fn end(self) -> (Vec<(u32, Option<bool>)>, bool) {
@@ -214,8 +228,7 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
     fn set(&mut self, dst: Var, value: Value) {
         match self.shape.kept(dst) {
             Kept::Several(number) => self.local[number] = value,
-            Kept::Lost => {}
-            Kept::Once => {
+            kept => {
                 let old = self.values[dst.0 as usize];
                 if old == value {
                     return;
@@ -224,7 +237,8 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
                 if old != new {
                     self.values[dst.0 as usize] = new;
                     self.changed = true;
-                    self.late |= self.shape.is_used_by(dst, self.at);
+                    // Nobody hears of what was lost.
+                    self.late |= kept == Kept::Once && self.shape.is_used_by(dst, self.at);
                 }
             }
         }
