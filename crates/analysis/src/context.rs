@@ -430,6 +430,7 @@ impl<'a, 'm> Context<'a, 'm> {
             let mut literals: FxHashMap<Var, Vec<(Name, &[Arg])>> = FxHashMap::default();
             let mut sums: FxHashSet<Var> = FxHashSet::default();
             let mut classes: FxHashSet<Var> = FxHashSet::default();
+            let mut texts: FxHashMap<Var, Name> = FxHashMap::default();
             for inst in function.blocks.iter().flat_map(|b| &b.insts) {
                 match &inst.op {
                     Op::Class { dst, .. } if function.kind == FuncKind::Constructor => {
@@ -484,7 +485,23 @@ impl<'a, 'm> Context<'a, 'm> {
                     Op::Delete { key: Ok(field), .. } => {
                         self.mutable_fields.insert(*field);
                     }
+                    Op::Const {
+                        dst,
+                        value: Literal::Str(text),
+                    } => {
+                        texts.insert(*dst, *text);
+                    }
                     Op::SetIndex { obj, .. } | Op::Delete { obj, key: Err(_) } => {
+                        // An entry whose key is written out is like a field.
+                        if let Op::SetIndex { index, value, .. } = &inst.op
+                            && let Some(field) = texts.get(index)
+                            && !building
+                        {
+                            self.mutable_fields.insert(*field);
+                            if sums.contains(value) {
+                                self.counted_fields.insert(*field);
+                            }
+                        }
                         match bases.get(obj) {
                             Some(Ok(cell)) => {
                                 self.indexed_cells.insert(*cell);

@@ -12,7 +12,7 @@ mod value;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Name;
-use toctou_core::ir::{ClassId, FuncId, Function, Key, Op, Term, Var};
+use toctou_core::ir::{Cell, ClassId, FuncId, FuncKind, Function, Key, Op, Term, Var};
 
 use crate::cfg::Cfg;
 use crate::points_to::{Env, Obj, PointsTo};
@@ -86,6 +86,8 @@ struct Solver<'e, 'a, 'm> {
     shared_parts: FxHashSet<u32>,
     /// Variables of modules that are set from outside.
     assigned_outside: FxHashSet<Name>,
+    /// Variables whose addresses somebody has.
+    lent: FxHashSet<Cell>,
 }
 
 impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
@@ -110,6 +112,7 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
             dynamic: FxHashSet::default(),
             shared_parts: FxHashSet::default(),
             assigned_outside: FxHashSet::default(),
+            lent: FxHashSet::default(),
             open,
         };
         solver.prepare();
@@ -213,6 +216,9 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
             let mut call = 0;
             for inst in function.blocks.iter().flat_map(|b| &b.insts) {
                 match &inst.op {
+                    Op::LoadVar { dst, cell } if function.vars[dst.0 as usize].lent => {
+                        self.lend(*cell);
+                    }
                     Op::SetIndex { obj, .. } => self.set_from_outside(id, *obj),
                     Op::SetField { obj, field, .. } => {
                         let objects = self.points_to.objects(self.points_to.node(id, *obj));
@@ -238,6 +244,15 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
                     _ => {}
                 }
             }
+        }
+    }
+
+    fn lend(&mut self, cell: Cell) {
+        self.lent.insert(cell);
+        let owner = self.env.program.function(cell.owner);
+        if owner.kind == FuncKind::ModuleInit {
+            self.assigned_outside
+                .extend(owner.vars[cell.var.0 as usize].name);
         }
     }
 
@@ -286,4 +301,15 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
         });
         filled.contains(&field)
     }
+}
+
+/// Variables of a function whose addresses somebody has.
+fn lent(function: &Function) -> impl Iterator<Item = Var> {
+    let is_lent = |v: &Var| function.vars[v.0 as usize].lent;
+    let own = (0..function.vars.len() as u32).map(Var).filter(is_lent);
+    let insts = function.blocks.iter().flat_map(|b| &b.insts);
+    own.chain(insts.filter_map(move |inst| match &inst.op {
+        Op::Copy { dst, src } => is_lent(dst).then_some(*src),
+        _ => None,
+    }))
 }

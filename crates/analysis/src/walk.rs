@@ -125,7 +125,7 @@ impl Interp<'_, '_, '_> {
         if let Some(handler) = self.function.blocks[read.at.block as usize].handler {
             work.push_back((handler.0, 0, read.yields_after, None));
         }
-        let leads = self.leads_to(write.at.block);
+        let leads = self.leads_past(write.at, &stops);
         let mut budget = 20_000;
         while let Some((block, from, mut yielded, mut gap)) = work.pop_front() {
             let last = block == write.at.block && from <= write.at.inst;
@@ -194,13 +194,27 @@ impl Interp<'_, '_, '_> {
         e.loc.kind == ResourceKind::File && e.call.is_some() && !syms.any(e.loc.key, own)
     }
 
-    /// Blocks from which a block can be reached, itself included.
+    /// Blocks from whose start a block can be reached, itself included.
     pub(crate) fn leads_to(&self, block: u32) -> Vec<bool> {
+        self.leads_past(Pos { block, inst: 0 }, &FxHashSet::default())
+    }
+
+    /// Blocks from whose start a place can be reached without one that stops. What is done on other
+    /// ways is not done between the two: a lock in a loop is given back before the next round.
+    fn leads_past(&self, to: Pos, stops: &FxHashSet<Pos>) -> Vec<bool> {
         let mut leads = vec![false; self.function.blocks.len()];
-        leads[block as usize] = true;
-        let mut work = vec![block];
+        let stopped_before = |stop: &Pos| stop.block == to.block && stop.inst < to.inst;
+        if stops.iter().any(stopped_before) {
+            // Only from within the block itself.
+            return leads;
+        }
+        leads[to.block as usize] = true;
+        let mut work = vec![to.block];
         while let Some(b) = work.pop() {
             for &p in &self.cfg.preds[b as usize] {
+                if stops.iter().any(|stop| stop.block == p) {
+                    continue;
+                }
                 if !std::mem::replace(&mut leads[p as usize], true) {
                     work.push(p);
                 }

@@ -328,6 +328,8 @@ pub struct VarInfo {
     pub kind: VarKind,
     /// Read and written through [`Op::LoadVar`] and [`Op::StoreVar`] only.
     pub captured: bool,
+    /// Stands for an address: whoever has it can set what it was loaded from.
+    pub lent: bool,
     pub ty: Option<TypeRef>,
 }
 

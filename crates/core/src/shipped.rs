@@ -39,6 +39,12 @@ impl<'p> Index<'p> {
             let at = at as u32;
             let (stem, ending) = path.rsplit_once('.').unwrap_or((path, ""));
             index.endings.insert(ending);
+            index.endings.insert(match ending {
+                "ts" | "tsx" => "js",
+                "mts" => "mjs",
+                "cts" => "cjs",
+                other => other,
+            });
             for end in ends(stem) {
                 index.ends.entry(end).or_default().push(at);
             }

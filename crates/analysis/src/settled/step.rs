@@ -8,7 +8,7 @@ use toctou_core::ir::{
 };
 
 use super::value::Value;
-use super::{Given, Slot, Solver};
+use super::{Given, Slot, Solver, lent};
 use crate::linkage::{Binding, TypeTarget};
 use crate::points_to::Obj;
 
@@ -76,11 +76,12 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
         let mut seen = FxHashSet::default();
         several.retain(|v| seen.insert(*v));
         let lost = several.split_off(several.len().min(MAX_SEVERAL));
+        let lost = lost.into_iter().chain(lent(function));
         let mut look = Self {
             script: program.modules[module.0 as usize].dispatch == Dispatch::Await,
             values: vec![Value::Unset; function.vars.len()],
             several: several.iter().copied().collect(),
-            lost: lost.into_iter().collect(),
+            lost: lost.collect(),
             awaited,
             entries: vec![None; function.blocks.len()],
             calls,
@@ -360,6 +361,9 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
                 Some(Binding::Namespace(_)) => Value::Thing,
                 _ => Value::Any,
             };
+        }
+        if self.solver.lent.contains(&cell) {
+            return Value::Any;
         }
         let outside = |name: Name| self.solver.assigned_outside.contains(&name);
         if owner.kind == FuncKind::ModuleInit && info.name.is_some_and(outside) {

@@ -64,6 +64,7 @@ impl VarInfo {
             name: None,
             kind: VarKind::Temp,
             captured: false,
+            lent: false,
             ty: None,
         }
     }

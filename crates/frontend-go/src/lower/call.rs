@@ -195,6 +195,7 @@ impl<'t> Lower<'t> {
             name: None,
             kind: VarKind::Temp,
             captured: false,
+            lent: false,
             ty,
         })
     }

@@ -78,6 +78,7 @@ impl<'t> Lower<'t> {
             name: Some(name),
             kind,
             captured: true,
+            lent: false,
             ty: None,
         });
         self.package.insert(name, var);
@@ -139,6 +140,7 @@ impl<'t> Lower<'t> {
                 name: Some(name),
                 kind: VarKind::Const,
                 captured: true,
+                lent: false,
                 ty: None,
             });
             self.package.insert(name, var);
@@ -230,6 +232,7 @@ impl<'t> Lower<'t> {
             name: None,
             kind: VarKind::Temp,
             captured: false,
+            lent: false,
             ty,
         });
         self.emit(

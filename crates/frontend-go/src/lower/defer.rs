@@ -107,6 +107,7 @@ impl<'t> Lower<'t> {
                 name: None,
                 kind: toctou_core::ir::VarKind::Let,
                 captured: false,
+                lent: false,
                 ty: None,
             });
             self.f.returned.push(var);

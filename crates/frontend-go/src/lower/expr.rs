@@ -123,6 +123,7 @@ impl<'t> Lower<'t> {
             name: None,
             kind: toctou_core::ir::VarKind::Temp,
             captured: false,
+            lent: false,
             ty,
         });
         self.emit(at, Op::Copy { dst, src });
@@ -141,7 +142,12 @@ impl<'t> Lower<'t> {
                 dst
             }
             // Pointers and what they point at are one thing here; see also `copied`.
-            "&" | "*" => self.operand(node, "operand"),
+            "&" => {
+                let address = self.operand(node, "operand");
+                self.f.lend(address);
+                address
+            }
+            "*" => self.operand(node, "operand"),
             _ => {
                 let src = self.operand(node, "operand");
                 self.copy(at, src)

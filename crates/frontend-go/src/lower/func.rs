@@ -115,6 +115,7 @@ impl<'t> Lower<'t> {
                     name: None,
                     kind: VarKind::Let,
                     captured: false,
+                    lent: false,
                     ty: formal.ty,
                 })
             })
@@ -304,6 +305,7 @@ impl<'t> Lower<'t> {
                     name: formal.name,
                     kind: VarKind::Param,
                     captured: false,
+                    lent: false,
                     ty: if formal.rest { None } else { formal.ty.clone() },
                 })
             })

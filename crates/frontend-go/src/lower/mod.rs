@@ -160,6 +160,12 @@ impl State {
         self.vars.push(info);
         var
     }
+
+    fn lend(&mut self, address: Var) {
+        if let Some(info) = self.vars.get_mut(address.0 as usize) {
+            info.lent = true;
+        }
+    }
 }
 
 /// Registers, instructions and blocks.

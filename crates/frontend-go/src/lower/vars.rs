@@ -98,6 +98,7 @@ impl<'t> Lower<'t> {
             name: Some(name),
             kind,
             captured,
+            lent: false,
             ty,
         });
         let slot = if captured {
@@ -251,6 +252,7 @@ impl<'t> Lower<'t> {
             name: Some(local),
             kind: VarKind::Import,
             captured: true,
+            lent: false,
             ty: None,
         };
         let var = match self.outer.first_mut() {

@@ -82,6 +82,7 @@ fn declare(modules: &mut [Module], class: At, interface: At, interface_name: &st
                 name: Some(local),
                 kind: VarKind::Import,
                 captured: true,
+                lent: false,
                 ty: None,
             });
             module.imports.push(Import {

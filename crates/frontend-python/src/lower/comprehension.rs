@@ -24,6 +24,7 @@ impl<'a> Lower<'a> {
             name: None,
             kind: VarKind::Let,
             captured: false,
+            lent: false,
             ty: None,
         });
         let exits = self.f.frames.len();

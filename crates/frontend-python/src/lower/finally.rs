@@ -139,6 +139,7 @@ impl<'a> Lower<'a> {
                         name: None,
                         kind: VarKind::Let,
                         captured: false,
+                        lent: false,
                         ty: None,
                     });
                     self.f.returned = Some(var);

@@ -252,6 +252,7 @@ impl<'a> Lower<'a> {
             name,
             kind: VarKind::Param,
             captured: false,
+            lent: false,
             ty,
         })
     }

@@ -62,6 +62,7 @@ impl<'a> Lower<'a> {
             name: None,
             kind: VarKind::Import,
             captured: true,
+            lent: false,
             ty: None,
         };
         if let Some(top) = self.state_mut(0) {
@@ -117,6 +118,7 @@ impl<'a> Lower<'a> {
                     name: Some(interned),
                     kind: VarKind::Import,
                     captured: true,
+                    lent: false,
                     ty: None,
                 };
                 let Some(top) = self.state_mut(0) else {

@@ -85,6 +85,7 @@ impl<'a> Lower<'a> {
             name: Some(interned),
             kind,
             captured,
+            lent: false,
             ty: None,
         });
         let cell = Cell {

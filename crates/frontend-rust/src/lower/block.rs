@@ -200,8 +200,9 @@ impl Lower<'_> {
         self.push_scope();
         let value = self.expr(&init.expr);
         let mut guards = self.f.scopes.pop().map(|s| s.guards).unwrap_or_default();
-        // What the initialiser gives is the variable's: the rest goes now.
-        let kept = if held_call(&init.expr).is_some() {
+        // What the initialiser gives is the variable's: the rest goes now. `_` is no variable.
+        let named = !matches!(l.pat, syn::Pat::Wild(_));
+        let kept = if named && held_call(&init.expr).is_some() {
             guards.pop()
         } else {
             None

@@ -95,6 +95,10 @@ impl Lower<'_> {
         let path = segments(&p.path);
         let last = path.last().map_or("", String::as_str);
         match (last, x.args.first()) {
+            // Not the value it holds: `Ok(())` and `Some(false)` are there.
+            ("Some" | "Ok", Some(value)) if path.len() <= 2 && may_be_no(value) => {
+                return self.derived(at, Vec::new());
+            }
             ("Some" | "Ok", Some(value)) if path.len() <= 2 => return self.expr(value),
             ("Err", Some(value)) if path.len() <= 2 => {
                 let value = self.expr(value);
@@ -287,6 +291,15 @@ impl Lower<'_> {
                 _ => return false,
             };
         }
+    }
+}
+
+/// Nothing, a number or a truth: a condition could take it for no.
+fn may_be_no(e: &Expr) -> bool {
+    match bare(e) {
+        Expr::Tuple(x) => x.elems.is_empty(),
+        Expr::Lit(x) => !matches!(x.lit, syn::Lit::Str(_) | syn::Lit::ByteStr(_)),
+        _ => false,
     }
 }
 

@@ -24,7 +24,15 @@ impl Lower<'_> {
         match e {
             Expr::Paren(x) => self.expr(&x.expr),
             Expr::Group(x) => self.expr(&x.expr),
-            Expr::Reference(x) => self.expr(&x.expr),
+            Expr::Reference(x) => {
+                let value = self.expr(&x.expr);
+                if x.mutability.is_some()
+                    && let Some(info) = self.f.vars.get_mut(value.0 as usize)
+                {
+                    info.lent = true;
+                }
+                value
+            }
             Expr::RawAddr(x) => self.expr(&x.expr),
             Expr::Cast(x) => self.expr(&x.expr),
             Expr::Lit(x) => {

@@ -466,6 +466,7 @@ impl FuncState {
             name,
             kind,
             captured: false,
+            lent: false,
             ty: None,
         });
         Var(self.vars.len() as u32 - 1)

@@ -358,6 +358,7 @@ fn implement(modules: &mut [Module], owner: usize, class: ClassId, t: usize, int
         name: Some(name),
         kind: VarKind::Import,
         captured: true,
+        lent: false,
         ty: None,
     });
     module.imports.push(Import {

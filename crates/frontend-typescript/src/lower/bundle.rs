@@ -115,7 +115,7 @@ impl<'a> Lower<'a, '_> {
         if is_taken { stem } else { name }
     }
 
-    /// The package that `require_x()` and `__toESM(require_x())` load.
+    /// The package that `require_x()` loads.
     pub(super) fn bundled(&self, call: &CallExpression<'a>) -> Option<&'a str> {
         if self.loaders.is_empty() {
             return None;
@@ -123,15 +123,6 @@ impl<'a> Lower<'a, '_> {
         let Expression::Identifier(id) = peel(&call.callee) else {
             return None;
         };
-        if id.name == "__toESM" {
-            return match call.arguments.first()?.as_expression()? {
-                Expression::CallExpression(inner) => match peel(&inner.callee) {
-                    Expression::Identifier(id) => self.loader(self.symbol_of(id)?),
-                    _ => None,
-                },
-                _ => None,
-            };
-        }
         self.loader(self.symbol_of(id)?)
     }
 

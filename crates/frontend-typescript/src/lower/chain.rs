@@ -346,6 +346,7 @@ impl<'a> Lower<'a, '_> {
 
     /// The specifier of `require("x")`, if that is what the call is or was before bundling.
     fn required(&self, call: &CallExpression<'a>) -> Option<&'a str> {
+        let call = in_helper(call).unwrap_or(call);
         if let Some(package) = self.bundled(call) {
             return Some(package);
         }
@@ -384,5 +385,30 @@ impl<'a> Lower<'a, '_> {
         };
         self.emit(at, Op::LoadVar { dst, cell });
         dst
+    }
+}
+
+/// What compilers write round `require` for a module of the other system.
+const HELPERS: &[&str] = &[
+    "__toESM",
+    "__importStar",
+    "__importDefault",
+    "_interopRequireWildcard",
+    "_interopRequireDefault",
+    "_interop_require_wildcard",
+    "_interop_require_default",
+    "_interopNamespaceDefault",
+];
+
+/// The call in `__toESM(require("x"))`: what it gives is the module.
+fn in_helper<'e, 'a>(call: &'e CallExpression<'a>) -> Option<&'e CallExpression<'a>> {
+    let name = match peel(&call.callee) {
+        Expression::Identifier(id) => id.name.as_str(),
+        Expression::StaticMemberExpression(e) => e.property.name.as_str(),
+        _ => return None,
+    };
+    match call.arguments.first()?.as_expression()? {
+        Expression::CallExpression(inner) if HELPERS.contains(&name) => Some(inner),
+        _ => None,
     }
 }

@@ -188,6 +188,7 @@ impl<'a> Lower<'a, '_> {
                         name: None,
                         kind: VarKind::Let,
                         captured: false,
+                        lent: false,
                         ty: None,
                     });
                     self.f.returned = Some(var);

@@ -301,6 +301,7 @@ impl<'a> Lower<'a, '_> {
             name,
             kind: VarKind::Param,
             captured: false,
+            lent: false,
             ty,
         })
     }

@@ -39,6 +39,7 @@ impl<'a> Lower<'a, '_> {
             name: Some(name),
             kind,
             captured: true,
+            lent: false,
             ty: None,
         })
     }
@@ -68,6 +69,7 @@ impl<'a> Lower<'a, '_> {
                     name: Some(name),
                     kind,
                     captured,
+                    lent: false,
                     ty: None,
                 });
                 let cell = Cell {

@@ -71,6 +71,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/python/pathlib.toml"),
     ),
     (
+        "python/payments.toml",
+        include_str!("../../libraries/python/payments.toml"),
+    ),
+    (
         "python/postgres.toml",
         include_str!("../../libraries/python/postgres.toml"),
     ),
@@ -465,6 +469,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/go/paths.toml"),
     ),
     ("go/pgx.toml", include_str!("../../libraries/go/pgx.toml")),
+    (
+        "go/redis-locks.toml",
+        include_str!("../../libraries/go/redis-locks.toml"),
+    ),
     (
         "go/redis.toml",
         include_str!("../../libraries/go/redis.toml"),

@@ -391,3 +391,44 @@ fn fn_workbook_written_by_its_own_path() {
     ));
     assert_eq!(found, NOTHING);
 }
+
+/// The first section is left by `return`: what comes after `finally` may follow every way into
+/// it, so nothing says that the test decided about the write.
+#[test]
+fn fn_section_that_is_left_by_return() {
+    let found = rules(
+        r#"import { Mutex } from "async-mutex";
+import { prepare } from "./rooms.js";
+const mutex = new Mutex();
+const rooms = new Map<string, string>();"#,
+        r#"  const first = await mutex.acquire();
+  try {
+    if (rooms.has(text)) return { content: [] };
+  } finally {
+    first();
+  }
+  await prepare(text);
+  const second = await mutex.acquire();
+  try {
+    rooms.set(text, "taken");
+  } finally {
+    second();
+  }"#,
+    );
+    assert_eq!(found, NOTHING);
+}
+
+/// A job is looked for by its state and taken by its number, which is found without the test of
+/// the length (`const job = rows[0]; if (!job)`). With it, the test is taken for a look whether there
+/// is a row at all.
+#[test]
+fn fn_job_taken_after_a_test_of_the_length() {
+    let found = rules(
+        r#"import { Pool } from "pg";
+const pool = new Pool();"#,
+        r#"  const { rows } = await pool.query("SELECT id FROM jobs WHERE state = 'new' LIMIT 1");
+  if (rows.length === 0) return { content: [] };
+  await pool.query("UPDATE jobs SET state = 'taken', worker = $2 WHERE id = $1", [rows[0].id, text]);"#,
+    );
+    assert_eq!(found, NOTHING);
+}

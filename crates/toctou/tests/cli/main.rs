@@ -19,6 +19,7 @@ mod shapes;
 mod shapes_go;
 mod shapes_go_shared;
 mod shapes_kept;
+mod shapes_locks;
 mod shapes_python;
 mod shapes_python_rows;
 mod shapes_python_stores;

@@ -48,6 +48,36 @@ fn a_bundle_is_read_as_the_program_it_was() {
     }
 }
 
+/// Compilers copy a module's names into an object of the other module system, one by one.
+#[test]
+fn what_compilers_write_round_a_require_is_the_module() {
+    for (helper, module) in [
+        ("__toESM", "notes_fs.default"),
+        ("__importStar", "notes_fs"),
+        ("tslib_1.__importStar", "notes_fs"),
+        ("_interopRequireDefault", "notes_fs.default"),
+    ] {
+        let built = format!(
+            "var copy = (to, from) => {{ for (let key of Object.keys(from)) define(to, key, {{ get: () => from[key] }}); return to; }};\n\
+             var __toESM = (module, target) => copy(define(target, \"default\", {{ value: module }}), module);\n\
+             var mcp = require(\"@modelcontextprotocol/sdk/server/mcp.js\");\n\
+             var notes_fs = {helper}(require(\"node:fs/promises\"));\n\
+             new mcp.McpServer({{ name: \"notes\", version: \"1\" }}).registerTool(\"add\", {{}}, async ({{ text }}) => {{\n\
+               const notes = JSON.parse(await {module}.readFile(\"notes.json\", \"utf8\"));\n\
+               notes.push(text);\n\
+               await {module}.writeFile(\"notes.json\", JSON.stringify(notes));\n\
+             }});\n"
+        );
+        let run = Project::new(&[("s.js", &built)]).run("scan s.js --no-config --output json");
+        assert_eq!(
+            run.rules(),
+            ["file-read-modify-write"],
+            "{helper}: {}",
+            run.stdout
+        );
+    }
+}
+
 #[test]
 fn two_builds_of_one_source_are_one_finding() {
     let files = [

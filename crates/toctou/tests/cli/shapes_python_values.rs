@@ -519,3 +519,18 @@ fn a_limiter_that_waits_and_goes_on_lets_all_go_on() {
 ";
     expect(&[], &limiter(early));
 }
+
+/// `state["total"]` is a place like `state[key]` and `state.total`.
+#[test]
+fn an_entry_whose_key_is_written_out() {
+    let tool = |write: &str| {
+        format!(
+            "state = {{\"total\": 0}}\n@mcp.tool()\nasync def add(n: int) -> int:\n    before = state[\"total\"]\n    await work()\n    {write}\n    return before\n"
+        )
+    };
+    expect(
+        &["session-lost-update"],
+        &tool("state[\"total\"] = before + n"),
+    );
+    expect(&[], &tool("state[\"last\"] = n"));
+}

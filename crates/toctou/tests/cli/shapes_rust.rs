@@ -171,3 +171,32 @@ fn a_free_name_that_is_looked_for_in_a_loop() {
          tokio::fs::write(&path, key.to_uppercase()).await?; Ok(())",
     );
 }
+
+/// `Ok(())` is not an error, though it holds nothing.
+#[test]
+fn what_is_there_is_there_whatever_it_holds() {
+    for (held, fails) in [("()", "Err(_)"), ("false", "Err(_)"), ("0", "None")] {
+        let kind = if fails == "None" { "Some" } else { "Ok" };
+        dangerous(
+            "file-read-modify-write",
+            &format!(
+                "let mut text = std::fs::read_to_string(\"notes.txt\").unwrap_or_default(); text.push_str(&key);\n\
+                 let done = (|| {{ check(&text); {kind}({held}) }})(); if let {fails} = done {{ return Ok(()); }}\n\
+                 std::fs::write(\"notes.txt\", text)?; Ok(())"
+            ),
+        );
+    }
+}
+
+/// `_` keeps nothing: the guard is dropped at once.
+#[test]
+fn a_guard_without_a_name_is_gone() {
+    let body = |name: &str| {
+        format!(
+            "let {name} = self.map.lock().await; let old = self.n.load(Ordering::SeqCst);\n\
+             work(old).await?; self.n.store(old + 1, Ordering::SeqCst); Ok(())"
+        )
+    };
+    safe(&body("_guard"));
+    dangerous("session-lost-update", &body("_"));
+}

@@ -139,7 +139,12 @@ async function get() {
   return client;
 }"#;
     let source = server(helpers, "  await (await get()).text();");
-    dangerous("regular", &["memory-check-then-act"], &[], &source);
+    dangerous(
+        "pedantic",
+        &["memory-check-then-act"],
+        &["no-concurrency-limit", "file-read-modify-write"],
+        &source,
+    );
 }
 
 fn python(tool: &str) -> String {
@@ -201,7 +206,8 @@ fn counts(manifest: (&str, &str), main: &str, file: &str, counted: bool) {
     let found = report["findings"].as_array().map(Vec::as_slice);
     let found = found.and_then(|list| list.iter().find(|f| f["location"]["file"] == file));
     let found = found.unwrap_or_else(|| panic!("{}", run.seen()));
-    assert_eq!(found["non_product"], !counted, "{main}");
+    let apart = found["non_product"].as_bool().unwrap_or(false);
+    assert_eq!(apart, !counted, "{main}");
 }
 
 #[test]
@@ -228,4 +234,51 @@ fn a_server_that_its_package_does_not_start_is_set_apart() {
         r#"{ "bin": "dist/index.js", "scripts": { "old": "tsx legacy/index.ts" } }"#,
     );
     counts(scripts, "console.error(1);", "legacy/index.ts", true);
+}
+
+/// Whoever has the address of a variable can set it.
+#[test]
+fn what_is_filled_by_its_address_is_not_settled() {
+    let server = |fill: &str| {
+        format!(
+            r#"package main
+
+import (
+	"context"
+	"flag"
+	"os"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+var keep bool
+
+func add(ctx context.Context, req *mcp.CallToolRequest, in string) (*mcp.CallToolResult, any, error) {{
+	if !keep {{
+		return nil, nil, nil
+	}}
+	old, err := os.ReadFile("list.txt")
+	if err != nil {{
+		return nil, nil, err
+	}}
+	return nil, nil, os.WriteFile("list.txt", append(old, in...), 0o600)
+}}
+
+func main() {{
+	{fill}
+	server := mcp.NewServer(&mcp.Implementation{{Name: "list"}}, nil)
+	mcp.AddTool(server, &mcp.Tool{{Name: "add"}}, add)
+	server.Run(context.Background(), &mcp.StdioTransport{{}})
+}}
+"#
+        )
+    };
+    for (fill, found) in [
+        (r#"flag.BoolVar(&keep, "keep", false, "keep the list")"#, 1),
+        ("flag.Parse()", 0),
+    ] {
+        let project = Project::new(&[("main.go", &server(fill))]);
+        let run = project.run("scan main.go --no-config --output json");
+        assert_eq!(run.rules().len(), found, "{fill}: {}", run.stdout);
+    }
 }
