@@ -312,42 +312,6 @@ async def set_setting(name: str, value: str) -> str:
     assert_eq!(run.rules(), NOTHING);
 }
 
-/// In Go: what is kept is an answer that grows old, so two calls that both ask
-/// store the same. It is not given back as it is, only tested, and a claim of a
-/// name looks just like that.
-#[test]
-fn fp_answer_that_is_kept_for_a_while() {
-    let found = shapes_go::scan(&format!(
-        r#"type answer struct {{ yes bool; at time.Time }}
-type Store struct {{ mu sync.Mutex; known map[string]answer }}
-func (s *Store) get(key string) (bool, bool) {{
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a, ok := s.known[key]
-	if !ok || time.Since(a.at) > time.Minute {{ return false, false }}
-	return a.yes, true
-}}
-func (s *Store) set(key string, yes bool) {{
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.known[key] = answer{{yes: yes, at: time.Now()}}
-}}
-{SIGNATURE} {{
-	if yes, ok := s.get(in.Key); ok {{
-		if yes {{ return nil, in.Key, nil }}
-		return nil, nil, nil
-	}}
-	if _, err := exec.LookPath(in.Key); err == nil {{
-		s.set(in.Key, true)
-		return nil, in.Key, nil
-	}}
-	s.set(in.Key, false)
-	return nil, nil, nil
-}}"#
-    ));
-    assert_eq!(found, ["lock-scope-too-narrow", "lock-scope-too-narrow"]);
-}
-
 /// In Go: a workbook remembers in its field `Path` what it was opened by. Models
 /// say what calls give back, not what fields hold.
 #[test]
