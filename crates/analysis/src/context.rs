@@ -15,6 +15,7 @@ use crate::library::Library;
 use crate::linkage::{Binding, Linkage, TypeTarget};
 use crate::points_to::PointsTo;
 use crate::settled::Settled;
+use crate::started::Started;
 use crate::summary::Summary;
 use crate::sym::{Sym, SymKind, Syms};
 
@@ -111,6 +112,7 @@ pub struct Context<'a, 'm> {
     pub library: Library<'m>,
     pub points_to: PointsTo,
     pub settled: Settled,
+    pub(crate) started: Started,
     pub syms: Syms,
     pub summaries: Vec<Option<Rc<Summary>>>,
     /// Fields that somebody sets after construction.
@@ -231,11 +233,8 @@ impl<'a, 'm> Context<'a, 'm> {
         let mut points_to = PointsTo::solve(&mut env);
         let settled = Settled::solve(&mut env, &points_to);
         let servers = points_to.servers(&mut env);
-        let unmade = crate::started::unmade(program, &linkage, &points_to, &settled, &servers);
-        points_to.forget(|f| {
-            let class = program.function(f).class;
-            class.is_some_and(|class| unmade.contains(&class))
-        });
+        let started = Started::solve(program, &linkage, &points_to, &settled, &servers);
+        points_to.forget(|f| started.has_no_object(program.function(f)));
         let global = names.intern(GLOBAL);
         let promise_name = names.intern("Promise");
         let words = Words {
@@ -290,6 +289,7 @@ impl<'a, 'm> Context<'a, 'm> {
             library,
             points_to,
             settled,
+            started,
             syms: Syms::default(),
             summaries: vec![None; program.functions.len()],
             mutable_fields: FxHashSet::default(),

@@ -191,7 +191,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     let mut entries = std::mem::take(&mut cx.entries);
     entries.extend(crate::requests::handlers(&cx, edges));
     entries.extend(crate::requests::table_entries(&cx, &entries, edges));
-    crate::started::set_apart(&cx, &mut entries);
+    cx.started.set_apart(cx.program, &mut entries);
     cx.written = crate::alike::written(&cx);
     let mut roots = roots(&cx, entries);
     let told = wrapped(&cx, &mut roots);

@@ -1,9 +1,8 @@
 //! What is ever made and started: classes of which somebody makes an object, handlers that are
 //! registered and timers that are set by code that runs.
 //!
-//! A store that was exchanged for another one, a class that is handed on and never made, a
-//! function that sets up tools and is called by nobody, are left over. What they would do is
-//! there for others to use, like an export.
+//! A store that was exchanged for another one, a class that is handed on and never made, are
+//! left over.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::finding::EntryKind;
@@ -14,38 +13,62 @@ use toctou_core::{FileRole, Name};
 
 use crate::cfg::Cfg;
 use crate::checks::operands;
-use crate::context::{Context, FoundEntry};
+use crate::context::FoundEntry;
 use crate::linkage::{Linkage, TypeTarget};
 use crate::points_to::{Obj, PointsTo};
-use crate::roots::is_served;
 use crate::settled::Settled;
 
-/// Classes of which no code of a server makes an object, whatever of it runs.
-pub(crate) fn unmade(
-    program: &Program,
-    linkage: &Linkage,
-    points_to: &PointsTo,
-    settled: &Settled,
-    servers: &FxHashSet<FuncId>,
-) -> FxHashSet<ClassId> {
-    // What a library offers is made by those who use it.
-    let mut start = Start::new(program, linkage, points_to, settled);
-    start.load();
-    start.go();
-    if !servers.iter().any(|f| start.live[f.0 as usize]) {
-        return FxHashSet::default();
-    }
-    for (f, function) in program.functions.iter().enumerate() {
-        let id = FuncId(f as u32);
-        if is_free(program, function) && program.file_of(id).role == FileRole::Product {
-            start.run(id);
+/// What of a server is there to run, whatever of it is called from outside.
+#[derive(Default)]
+pub(crate) struct Started {
+    unmade: FxHashSet<ClassId>,
+    /// Empty: all of it.
+    live: Vec<bool>,
+}
+
+impl Started {
+    /// `servers`: functions that register handlers.
+    pub(crate) fn solve(
+        program: &Program,
+        linkage: &Linkage,
+        points_to: &PointsTo,
+        settled: &Settled,
+        servers: &FxHashSet<FuncId>,
+    ) -> Self {
+        let mut start = Start::new(program, linkage, points_to, settled);
+        start.run_all(|function| {
+            function.kind == FuncKind::ModuleInit || !function.decorators.is_empty()
+        });
+        // What a library offers is made by those who use it.
+        if !servers.iter().any(|f| start.live[f.0 as usize]) {
+            return Self::default();
+        }
+        // A function may be what a program starts with, by a name in a manifest.
+        start.run_all(|function| is_free(program, function));
+        let classes = (0..program.classes.len() as u32).map(ClassId);
+        Self {
+            unmade: classes.filter(|c| !start.made.contains(c)).collect(),
+            live: start.live,
         }
     }
-    start.go();
-    (0..program.classes.len() as u32)
-        .map(ClassId)
-        .filter(|class| !start.made.contains(class))
-        .collect()
+
+    /// Is it a method of a class of which nobody makes an object?
+    pub(crate) fn has_no_object(&self, function: &Function) -> bool {
+        function.class.is_some_and(|c| self.unmade.contains(&c))
+    }
+
+    /// Entries that nothing leads to are there for others to use, like an export.
+    pub(crate) fn set_apart(&self, program: &Program, entries: &mut [FoundEntry]) {
+        for entry in entries.iter_mut() {
+            let runs = self.live.get(entry.func.0 as usize).is_none_or(|l| *l);
+            // What is found by its name or mark needs nobody to register it, and what belongs to
+            // no program is shown as such anyway.
+            let registered = entry.func != entry.handler;
+            if !runs && registered && program.file_of(entry.func).role == FileRole::Product {
+                entry.kind = EntryKind::Export;
+            }
+        }
+    }
 }
 
 /// It needs no class to be called.
@@ -62,42 +85,12 @@ fn is_free(program: &Program, function: &Function) -> bool {
     }
 }
 
-/// Entries that nothing leads to become exports, if there are others.
-pub(crate) fn set_apart(cx: &Context<'_, '_>, entries: &mut [FoundEntry]) {
-    let program = cx.program;
-    let mut start = Start::new(program, &cx.linkage, &cx.points_to, &cx.settled);
-    start.load();
-    loop {
-        start.go();
-        let before = start.count;
-        for entry in entries.iter() {
-            if start.live[entry.func.0 as usize] {
-                start.run(entry.handler);
-            }
-        }
-        if start.count == before {
-            break;
-        }
-    }
-    let is_live = |e: &FoundEntry| start.live[e.func.0 as usize];
-    if !entries.iter().any(|e| is_served(e.kind) && is_live(e)) {
-        return;
-    }
-    for entry in entries.iter_mut() {
-        // What belongs to no program is shown as such anyway.
-        if !is_live(entry) && program.file_of(entry.func).role == FileRole::Product {
-            entry.kind = EntryKind::Export;
-        }
-    }
-}
-
 struct Start<'a> {
     program: &'a Program,
     linkage: &'a Linkage,
     points_to: &'a PointsTo,
     settled: &'a Settled,
     live: Vec<bool>,
-    count: usize,
     work: Vec<FuncId>,
     made: FxHashSet<ClassId>,
     /// Called, if their class is ever made.
@@ -138,7 +131,6 @@ impl<'a> Start<'a> {
             points_to,
             settled,
             live: vec![false; program.functions.len()],
-            count: 0,
             work: Vec::new(),
             made: FxHashSet::default(),
             waiting: FxHashMap::default(),
@@ -163,20 +155,20 @@ impl<'a> Start<'a> {
         matches!(dispatch, Dispatch::Await | Dispatch::Threads { .. })
     }
 
-    /// What runs when the program is loaded.
-    fn load(&mut self) {
+    fn run_all(&mut self, such: impl Fn(&Function) -> bool) {
         for (f, function) in self.program.functions.iter().enumerate() {
             let id = FuncId(f as u32);
-            let loaded = function.kind == FuncKind::ModuleInit || !function.decorators.is_empty();
-            if loaded && self.program.file_of(id).role == FileRole::Product {
+            if such(function) && self.program.file_of(id).role == FileRole::Product {
                 self.run(id);
             }
+        }
+        while let Some(f) = self.work.pop() {
+            self.look_at(f);
         }
     }
 
     fn run(&mut self, f: FuncId) {
         if !std::mem::replace(&mut self.live[f.0 as usize], true) {
-            self.count += 1;
             self.work.push(f);
         }
     }
@@ -219,12 +211,6 @@ impl<'a> Start<'a> {
                 Some(TypeTarget::Class(next)) => Some(next),
                 _ => None,
             };
-        }
-    }
-
-    fn go(&mut self) {
-        while let Some(f) = self.work.pop() {
-            self.look_at(f);
         }
     }
 

@@ -1,5 +1,5 @@
-//! What is ever made and started: classes that nobody makes, stores that are never chosen, timers
-//! and tools that no code sets up.
+//! What is ever made and started: classes that nobody makes, stores that are never chosen; and
+//! files that everybody makes alike, paths that are only resolved.
 
 use crate::common::python;
 use crate::common::shapes::{dangerous, safe};
@@ -111,24 +111,16 @@ fn dangerous_store_that_may_be_chosen() {
     }
 }
 
-const EXTRAS: &str = r#"export function extras() {
+/// A function that nobody is seen to call may be what the program starts with.
+#[test]
+fn dangerous_tools_of_a_function_that_nobody_calls() {
+    let main = r#"export function main() {
   server.registerTool("add", {}, async (entry: any) => {
     await add("list.json", entry);
     return { content: [] };
   });
 }"#;
-
-#[test]
-fn safe_tools_that_nobody_registers() {
-    safe(&[], &server(EXTRAS));
-}
-
-#[test]
-fn dangerous_tools_that_somebody_registers() {
-    for call in ["extras();", "[extras].forEach((f) => f());"] {
-        let source = server(&format!("{EXTRAS}\n{call}"));
-        dangerous("regular", RMW, &[], &source);
-    }
+    dangerous("regular", RMW, &[], &server(main));
 }
 
 fn python_server(make: &str) -> String {
