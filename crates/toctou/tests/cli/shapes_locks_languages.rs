@@ -73,6 +73,21 @@ fn dangerous_channel_that_is_no_lock() {
         TURN,
         "turn <- struct{}{}\ntotal = total + in.N\nreturn nil, nil, nil",
     );
+    // What another thread puts into one that is this call's own.
+    go(
+        &["data-race"],
+        "var total int64",
+        "turn := make(chan error, 1)\ngo func() { turn <- os.Remove(in.Key) }()\ntotal = total + in.N\nreturn nil, nil, <-turn",
+    );
+}
+
+#[test]
+fn safe_channel_that_brings_an_answer() {
+    go(
+        &[],
+        "",
+        "answer := make(chan error, 1)\ngo func() { answer <- os.Remove(in.Key) }()\nselect {\ncase err := <-answer:\nreturn nil, nil, err\ncase <-ctx.Done():\nreturn nil, nil, ctx.Err()\n}",
+    );
 }
 
 const TABLE: &str = "type Locks struct { mu sync.Mutex; m map[string]*sync.Mutex }\n\
