@@ -66,7 +66,8 @@ fn packages_relative_imports_and_src_layouts() {
             "src/pkg/__init__.py",
             "src/pkg/__init__.py",
             "src/pkg/store.py *",
-            "external os *"
+            "external os *",
+            "external os.path *"
         ]
     );
 }

@@ -13,15 +13,15 @@ import c:2 = default from "m"
 import ns:3 = * from "node:fs"
 import T:4 = T from "./t"
 import U:5 = U from "./u"
-import side:7 = * from "side"
-import eq:6 = * from "eq"
+import side:6 = * from "side"
+import eq:7 = * from "eq"
 type def = import of 0
 type b = import of 1
 type c = import of 2
 type ns = import of 3
 type T = import of 4
 type U = import of 5
-type eq = import of 6
+type eq = import of 7
 fn f0 <module> module ()
   import def:0 captured
   import b:1 captured
@@ -29,18 +29,19 @@ fn f0 <module> module ()
   import ns:3 captured
   import T:4 captured
   import U:5 captured
-  import eq:6 captured
-  const al:9 captured
+  import side:6 captured
+  import eq:7 captured
+  const al:10 captured
  b0:
-  t7 = load ns:3@0
-  t8 = t7.promises
-  store al:9@0 = t8
-  t10 = global use
-  t11 = load def:0@0
-  t12 = load b:1@0
-  t13 = load c:2@0
-  t14 = load eq:6@0
-  t15 = call t10(t11, t12, t13, t14)
+  t8 = load ns:3@0
+  t9 = t8.promises
+  store al:10@0 = t9
+  t11 = global use
+  t12 = load def:0@0
+  t13 = load b:1@0
+  t14 = load c:2@0
+  t15 = load eq:7@0
+  t16 = call t11(t12, t13, t14, t15)
   return
 "#,
     );

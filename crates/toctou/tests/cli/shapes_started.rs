@@ -230,14 +230,15 @@ import {{ dirname, resolve }} from "node:path";
 const server = new McpServer({{ name: "files", version: "1.0.0" }});
 async function real(name: string) {{
   const path = resolve(name);
+  let found: string;
   try {{
-    const found = await realpath(path);
-    {judge}
-    return found;
+    found = await realpath(path);
   }} catch {{
     await realpath(dirname(path));
     return path;
   }}
+  {judge}
+  return found;
 }}
 server.registerTool("write", {{}}, async ({{ name, text }}: any) => {{
   await writeFile(await real(name), text);
