@@ -663,12 +663,12 @@ impl Interp<'_, '_, '_> {
                 Some(key) => key,
                 // What made an argument is not known: so is the place. A table is known by the way
                 // to it as well, whoever opened it.
-                None if !p.fields.is_empty()
-                    && !(kind == ResourceKind::Row && matches!(p.base, PlaceBase::RecvArg(_))) =>
+                None if p.fields.is_empty()
+                    || kind == ResourceKind::Row && matches!(p.base, PlaceBase::RecvArg(_)) =>
                 {
-                    self.cx.syms.unknown(self.site())
+                    view.recv?
                 }
-                None => view.recv?,
+                None => self.cx.syms.unknown(self.site()),
             },
             None => view.recv.unwrap_or_else(|| self.cx.syms.null()),
         };

@@ -313,13 +313,13 @@ impl Held {
         if !self.any {
             return 0;
         }
-        self.from_entry(self.at_entry[at.block as usize], at)
+        self.state_at(self.at_entry[at.block as usize], at)
     }
 
     /// Not held for sure: who waited for it in vain goes on without.
     pub(crate) fn hoped_at(&self, at: Pos) -> u64 {
         match self.hoped.get(at.block as usize) {
-            Some(state) => self.from_entry(*state, at) & !self.at(at),
+            Some(state) => self.state_at(*state, at) & !self.at(at),
             None => 0,
         }
     }
@@ -330,7 +330,7 @@ impl Held {
         self.passes.iter().any(past)
     }
 
-    fn from_entry(&self, mut state: u64, at: Pos) -> u64 {
+    fn state_at(&self, mut state: u64, at: Pos) -> u64 {
         if state == u64::MAX {
             return 0;
         }

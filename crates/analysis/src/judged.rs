@@ -70,7 +70,9 @@ impl Interp<'_, '_, '_> {
     pub(crate) fn is_of_path(&self, r: u32, read: &Event, write: &Event) -> bool {
         let parts = self.cx.syms.path_parts(write.loc.key);
         let from = |part: &Sym| self.deps_of(*part).has_event(r);
-        read.loc.key == write.loc.key || parts.first().is_some_and(from)
+        read.loc.key == write.loc.key
+            || parts.first().is_some_and(from)
+            || write.key_deps.has_event(r)
     }
 
     pub(crate) fn hand_on_judged(&self, summary: &mut Summary) {

@@ -182,6 +182,13 @@ impl Case<'_> {
         self.w.reached_by.iter().all(|r| r.kind == EntryKind::Timer)
     }
 
+    /// Reached by no call of an MCP client, only by what stands beside: routes, events, timers.
+    pub fn only_beside_calls(&self) -> bool {
+        use EntryKind::{Event, Route, Startup, Timer};
+        let beside = |kind| matches!(kind, Event | Route | Startup | Timer);
+        self.w.reached_by.iter().all(|r| beside(r.kind))
+    }
+
     /// Reached by something that clients call.
     pub fn is_served(&self) -> bool {
         self.w

@@ -233,10 +233,10 @@ fn of_window(
     }
     // Code that runs once at start, and code that nobody is seen to call in a
     // server, races only if something that we cannot see makes it.
-    // So does a timer that would have to overtake itself.
+    // So does a timer that would have to overtake itself, or that decides alike in every process.
     if case.only_at_start()
         || !case.is_served() && w.in_server
-        || case.is(ResourceKind::Memory) && case.only_by_timer()
+        || (case.is(ResourceKind::Memory) || !w.data) && case.only_by_timer()
     {
         persona = persona.max(Persona::Pedantic);
     }

@@ -354,12 +354,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                     _ => false,
                 };
                 if event.at.block == block && asks && self.answers_by_failing(event) {
-                    // That a path leads somewhere says nothing about where.
-                    let well = self.cx.words.others[0];
-                    out.insert(Dep {
-                        attr: (event.act == Act::Resolve).then_some(well),
-                        ..Dep::on(Source::Event(i as u32))
-                    });
+                    out.insert(Dep::on(Source::Event(i as u32)));
                 }
             }
         }

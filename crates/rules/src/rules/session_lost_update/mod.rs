@@ -37,7 +37,7 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
         );
         // Other calls change the same object in place: only one that replaced or
         // removed it is overwritten.
-        return Some(if w.puts_back { verdict.persona(Persona::Pedantic) } else { verdict });
+        return Some(if w.puts_back || case.only_beside_calls() { verdict.persona(Persona::Pedantic) } else { verdict });
     }
     let message = format!(
         "`{}` is read and written back with no `await` between: atomic in one process, until somebody adds one",
