@@ -45,6 +45,9 @@ pub enum ConnectError {
     Redis(#[from] RedisError),
     #[error("no connection within {0:?}")]
     Late(Duration),
+    /// A server without TLS may wait for the end of what it takes for a line.
+    #[error("no connection within {0:?}; does it speak TLS here?")]
+    Silent(Duration),
 }
 
 impl Address {
@@ -75,7 +78,12 @@ impl Address {
     pub async fn connect(&self, within: Duration) -> Result<MultiplexedConnection, ConnectError> {
         timeout(within, self.open(within))
             .await
-            .unwrap_or(Err(ConnectError::Late(within)))
+            .unwrap_or_else(|_| {
+                Err(match self.tls {
+                    Some(_) => ConnectError::Silent(within),
+                    None => ConnectError::Late(within),
+                })
+            })
     }
 
     async fn open(&self, within: Duration) -> Result<MultiplexedConnection, ConnectError> {
