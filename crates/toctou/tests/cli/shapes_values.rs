@@ -510,3 +510,32 @@ await projects.open();
     let unasked = source.replace("if (found.ids.length > 0) throw new Error(\"exists\");", "");
     safe(&[], &unasked);
 }
+
+/// What only routes and events reach is mostly meant: the last one wins.
+#[test]
+fn state_that_no_call_of_a_client_reaches() {
+    let server = |entry: &str| {
+        format!(
+            r#"import {{ McpServer }} from "@modelcontextprotocol/sdk/server/mcp.js";
+import express from "express";
+import {{ work }} from "./work.js";
+const app = express();
+const server = new McpServer({{ name: "count", version: "1.0.0" }});
+let total = 0;
+async function add() {{
+  const before = total;
+  await work();
+  total = before + 1;
+}}
+server.registerTool("total", {{}}, async () => ({{ content: [{{ type: "text", text: String(total) }}] }}));
+{entry}
+"#
+        )
+    };
+    let route = server(r#"app.post("/add", async (req, res) => { await add(); res.end(); });"#);
+    safe(&[], &route);
+    dangerous("pedantic", &["session-lost-update"], &[], &route);
+    let tool =
+        r#"server.registerTool("add", {}, async () => { await add(); return { content: [] }; });"#;
+    dangerous("regular", &["session-lost-update"], &[], &server(tool));
+}
