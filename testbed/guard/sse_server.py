@@ -47,6 +47,8 @@ async def ask(question: str, context: Context) -> str:
     messages = [SamplingMessage(role="user", content=text)]
     said = await context.session.create_message(messages, max_tokens=1, related_request_id=context.request_id)
     await context.report_progress(2, 2)
+    # The SDK's client drops progress that comes in one breath with the answer.
+    await asyncio.sleep(0.2)
     return said.content.text
 
 
