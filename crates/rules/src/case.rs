@@ -189,6 +189,19 @@ impl Case<'_> {
         self.w.reached_by.iter().all(|r| beside(r.kind))
     }
 
+    /// Reached by nobody who asks for something, only by events and timers.
+    pub fn only_by_events(&self) -> bool {
+        use EntryKind::{Event, Startup, Timer};
+        let event = |kind| matches!(kind, Event | Startup | Timer);
+        self.w.reached_by.iter().all(|r| event(r.kind))
+    }
+
+    /// Functions from the nearest handler to the place where read and write meet.
+    pub fn depth(&self) -> usize {
+        let ways = self.w.reached_by.iter().map(|r| r.via.len());
+        ways.min().unwrap_or_default()
+    }
+
     /// Reached by something that clients call.
     pub fn is_served(&self) -> bool {
         self.w

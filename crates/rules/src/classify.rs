@@ -10,6 +10,7 @@ use toctou_core::rule::{Confidence, Persona, RuleMeta, Scope};
 use toctou_core::source::{FileRole, Span};
 
 use crate::case::{Case, Verdict};
+use crate::doubt;
 use crate::edit::Mender;
 use crate::nested::{self, Way};
 use crate::rules::{self, *};
@@ -244,6 +245,13 @@ fn of_window(
     if w.hoped {
         persona = persona.max(Persona::Pedantic);
     }
+    let mut because = because(w.in_server, &w.reached_by, &scopes);
+    if persona == Persona::Regular
+        && let Some(doubt) = doubt::about(case, meta)
+    {
+        persona = Persona::Pedantic;
+        because += &format!("; not in the regular report, since {}", doubt.says);
+    }
     let kinds = format!("{:?}>{:?}", w.read_act, w.write_act);
     let finding = Finding {
         rule: meta.id.to_owned(),
@@ -253,7 +261,7 @@ fn of_window(
         scopes: scopes.clone(),
         message: verdict.message,
         fix: verdict.fix,
-        because: because(w.in_server, &w.reached_by, &scopes),
+        because,
         fingerprint: String::new(),
         anchor: String::new(),
         resource: Resource {

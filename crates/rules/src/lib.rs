@@ -9,6 +9,7 @@ pub mod baseline;
 mod case;
 mod classify;
 mod copies;
+mod doubt;
 mod edit;
 mod nested;
 pub mod registry;
