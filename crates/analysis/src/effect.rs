@@ -248,6 +248,7 @@ impl Window {
             in_process: false,
             cross_process: true,
             accidental: false,
+            tight: false,
             closed_by: None,
             hoped: false,
             connection: None,
@@ -272,8 +273,12 @@ impl Window {
         }
     }
 
-    /// It runs in a thread: that nobody gives way between read and write is no help.
+    /// It runs in a thread: that nobody gives way between read and write is no help. Threads of
+    /// an interpreter take turns where something is called or a loop goes round, though.
     pub fn in_thread(&mut self) {
+        if self.tight {
+            return;
+        }
         self.in_process |= self.accidental;
         self.accidental = false;
     }
@@ -324,6 +329,8 @@ pub struct Window {
     pub cross_process: bool,
     /// Nothing gives way between read and write: in one process it is atomic, today.
     pub accidental: bool,
+    /// Nothing is called between them, either: `n += 1`.
+    pub tight: bool,
     /// A lock that closed the window in this process only.
     pub closed_by: Option<Rc<Lock>>,
     /// A lock closes it, unless it was waited for in vain and all the same gone on.

@@ -43,11 +43,16 @@ impl Started {
         if !servers.iter().any(|f| start.live[f.0 as usize]) {
             return Self::default();
         }
+        // A compiled program starts with what it starts with, and nowhere else.
+        let early = start.written_out.iter().filter(|c| !start.made.contains(c));
+        let mut unmade: FxHashSet<ClassId> = early.copied().collect();
         // A function may be what a program starts with, by a name in a manifest.
         start.run_all(|function| is_free(program, function));
         let classes = (0..program.classes.len() as u32).map(ClassId);
+        let later = |c: &ClassId| !start.made.contains(c) && !start.written_out.contains(c);
+        unmade.extend(classes.filter(later));
         Self {
-            unmade: classes.filter(|c| !start.made.contains(c)).collect(),
+            unmade,
             live: start.live,
         }
     }
@@ -85,6 +90,47 @@ fn is_free(program: &Program, function: &Function) -> bool {
     }
 }
 
+fn instances(points_to: &PointsTo, f: FuncId, var: Var) -> impl Iterator<Item = ClassId> + '_ {
+    let objects = points_to.objects(points_to.node(f, var));
+    objects.filter_map(|object| match object {
+        Obj::Instance(class) => Some(class),
+        _ => None,
+    })
+}
+
+/// `T{…}`, in a language where an object is made by that. A type that is part of another is
+/// made with it, unseen.
+fn written_out(program: &Program, points_to: &PointsTo) -> FxHashSet<ClassId> {
+    let mut out = FxHashSet::default();
+    for (f, function) in program.functions.iter().enumerate() {
+        let id = FuncId(f as u32);
+        let module = program.function_module[f];
+        if !program.modules[module.0 as usize].dispatch.is_unguarded() {
+            continue;
+        }
+        for inst in function.blocks.iter().flat_map(|b| &b.insts) {
+            if let Op::Object { dst, .. } = inst.op {
+                out.extend(instances(points_to, id, dst));
+            }
+        }
+    }
+    let parts = program.classes.iter().flat_map(|class| &class.fields);
+    let parts: FxHashSet<&str> = parts
+        .filter_map(|field| field.ty.as_ref())
+        .flat_map(|ty| std::iter::successors(Some(ty), |ty| ty.element.as_deref()))
+        .map(|ty| last_part(program.names.text(ty.name)))
+        .collect();
+    out.retain(|c| {
+        let name = program.classes[c.0 as usize].name;
+        !parts.contains(last_part(program.names.text(name)))
+    });
+    out
+}
+
+fn last_part(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
 struct Start<'a> {
     program: &'a Program,
     linkage: &'a Linkage,
@@ -93,6 +139,8 @@ struct Start<'a> {
     live: Vec<bool>,
     work: Vec<FuncId>,
     made: FxHashSet<ClassId>,
+    /// Types of a compiled language whose objects are written out, and are part of nothing else.
+    written_out: FxHashSet<ClassId>,
     /// Called, if their class is ever made.
     waiting: FxHashMap<ClassId, Vec<FuncId>>,
     /// Functions that some call of the product leads to.
@@ -133,6 +181,7 @@ impl<'a> Start<'a> {
             live: vec![false; program.functions.len()],
             work: Vec::new(),
             made: FxHashSet::default(),
+            written_out: written_out(program, points_to),
             waiting: FxHashMap::default(),
             called,
             methods,
@@ -141,7 +190,8 @@ impl<'a> Start<'a> {
         for c in (0..program.classes.len() as u32).map(ClassId) {
             // Objects of a library's kind are made by the library, too.
             let foreign = matches!(linkage.superclass(c), Some(TypeTarget::Ext(_)));
-            if foreign || !start.is_made_by_name(c) {
+            let named = start.is_made_by_name(c) || start.written_out.contains(&c);
+            if foreign || !named {
                 start.make(c);
             }
         }
@@ -244,6 +294,13 @@ impl<'a> Start<'a> {
                             self.call(f);
                         }
                         self.make_named(*name);
+                    }
+                    Op::Object { dst, .. } => {
+                        for class in instances(points_to, id, *dst) {
+                            if self.written_out.contains(&class) {
+                                self.make(class);
+                            }
+                        }
                     }
                     Op::GetField { dst, field, .. } => self.make_lost(id, *dst, *field),
                     Op::LoadVar { dst, cell } => {

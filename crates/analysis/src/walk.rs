@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashSet;
 use toctou_core::Span;
 use toctou_core::finding::ResourceKind;
+use toctou_core::ir::Op;
 
 use crate::effect::{Act, Event, Loc, Pos};
 use crate::interp::Interp;
@@ -23,6 +24,8 @@ pub(crate) struct Walk {
     pub(crate) opens: bool,
     /// Somebody outside is told something.
     pub(crate) sends: bool,
+    /// Something is called, or a loop goes round.
+    pub(crate) calls: bool,
 }
 
 impl Interp<'_, '_, '_> {
@@ -49,6 +52,7 @@ impl Interp<'_, '_, '_> {
             files_aside: false,
             opens: false,
             sends: false,
+            calls: self.is_call(read.at),
         };
         let mut stops: FxHashSet<Pos> = FxHashSet::default();
         let mut claims: FxHashSet<Pos> = FxHashSet::default();
@@ -161,6 +165,7 @@ impl Interp<'_, '_, '_> {
                 }
                 result.files_aside |= aside.contains(&at);
                 result.sends |= sent.contains(&at);
+                result.calls |= self.is_call(at);
                 result.broken |= self.given_back_at(at);
                 if let Some(span) = self.yields.get(&at) {
                     yielded = true;
@@ -172,11 +177,19 @@ impl Interp<'_, '_, '_> {
             }
             for edge in &self.cfg.succs[block as usize] {
                 if leads[edge.to.0 as usize] && seen.insert((edge.to.0, yielded)) {
+                    result.calls |= edge.to.0 <= block;
                     work.push_back((edge.to.0, 0, yielded, gap));
                 }
             }
         }
         result
+    }
+
+    fn is_call(&self, at: Pos) -> bool {
+        let inst = self.function.blocks[at.block as usize]
+            .insts
+            .get(at.inst as usize);
+        inst.is_some_and(|i| matches!(i.op, Op::Call { .. } | Op::TaggedTemplate { .. }))
     }
 
     /// A file that a callee keeps for itself (a log, its settings), the same one whatever

@@ -392,6 +392,7 @@ impl Interp<'_, '_, '_> {
             in_process: walk.yielded || self.anywhere,
             cross_process: shared_by_processes,
             accidental: !walk.yielded && !self.anywhere,
+            tight: !walk.calls && read.call.is_none() && write.call.is_none(),
             closed_by: None,
             hoped: false,
             connection: None,
