@@ -75,6 +75,12 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
+    /// What an MCP client asks for.
+    pub fn is_call(self) -> bool {
+        use EntryKind::{Prompt, Request, Resource, Tool};
+        matches!(self, Tool | Resource | Prompt | Request)
+    }
+
     pub fn noun(self) -> &'static str {
         match self {
             Self::Tool => "MCP tool",

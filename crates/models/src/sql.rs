@@ -146,7 +146,7 @@ pub fn parse(text: &str) -> Option<Vec<Statement>> {
 /// Column sets that a schema file lets nobody have twice, with their tables.
 pub fn unique_columns(schema: &str) -> Vec<(String, Vec<String>)> {
     let mut out = Vec::new();
-    for text in schema.split(';') {
+    for text in lex::texts(schema) {
         let lower = text.to_ascii_lowercase();
         if !lower.contains("unique") && !lower.contains("primary key") {
             continue;
@@ -163,8 +163,8 @@ pub fn unique_columns(schema: &str) -> Vec<(String, Vec<String>)> {
 /// Tables that a schema defines.
 pub fn defined_tables(schema: &str) -> Vec<String> {
     let defines = |text: &&str| text.to_ascii_lowercase().contains("create table");
-    let statements = schema
-        .split(';')
+    let statements = lex::texts(schema)
+        .into_iter()
         .filter(defines)
         .filter_map(parse)
         .flatten();

@@ -245,15 +245,8 @@ fn of_window(
     if w.hoped {
         persona = persona.max(Persona::Pedantic);
     }
-    let mut because = because(w.in_server, &w.reached_by, &scopes);
-    if persona == Persona::Regular
-        && let Some(doubt) = doubt::about(case, meta)
-    {
-        persona = Persona::Pedantic;
-        because += &format!("; not in the regular report, since {}", doubt.says);
-    }
     let kinds = format!("{:?}>{:?}", w.read_act, w.write_act);
-    let finding = Finding {
+    let mut finding = Finding {
         rule: meta.id.to_owned(),
         severity: verdict.severity.unwrap_or(meta.severity),
         confidence,
@@ -261,7 +254,7 @@ fn of_window(
         scopes: scopes.clone(),
         message: verdict.message,
         fix: verdict.fix,
-        because,
+        because: because(w.in_server, &w.reached_by, &scopes),
         fingerprint: String::new(),
         anchor: String::new(),
         resource: Resource {
@@ -278,6 +271,11 @@ fn of_window(
         suppressed: None,
         edit: mender.edit(verdict.mend),
     };
+    if persona == Persona::Regular
+        && let Some(doubt) = doubt::about(case, meta)
+    {
+        doubt::withhold(&mut finding, doubt.says);
+    }
     (finding, kinds)
 }
 

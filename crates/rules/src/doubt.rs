@@ -6,7 +6,9 @@
 //! counted, not guessed: `./scripts/evaluate --doubts` says for each how many of the findings that were
 //! read in published servers are true. One that is right more often than wrong does not belong here.
 
-use toctou_core::rule::RuleMeta;
+use toctou_core::finding::{EntryKind, Finding};
+use toctou_core::ir::Dispatch;
+use toctou_core::rule::{Persona, RuleMeta};
 
 use crate::case::Case;
 use crate::rules::*;
@@ -22,6 +24,25 @@ pub(crate) fn about(case: &Case<'_>, rule: &RuleMeta) -> Option<&'static Doubt> 
     DOUBTS.iter().find(|doubt| (doubt.holds)(case, rule))
 }
 
+/// Where something else is the server: what nothing of it calls, and no event does, is for
+/// whoever calls it from elsewhere to worry about.
+pub fn set_apart(findings: &mut [Finding]) {
+    let unserved = |kind| matches!(kind, EntryKind::Export | EntryKind::Startup);
+    for finding in findings {
+        let alone = finding.entry_points.iter().all(|e| unserved(e.kind));
+        // What is left open is left open, whoever came by.
+        let leaks = finding.rule == leak_on_partial_init::META.id;
+        if finding.persona == Persona::Regular && alone && !leaks {
+            withhold(finding, "it is beside the server, which does not call it");
+        }
+    }
+}
+
+pub(crate) fn withhold(finding: &mut Finding, why: &str) {
+    finding.persona = Persona::Pedantic;
+    finding.because += &format!("; not in the regular report, since {why}");
+}
+
 /// Calls between the function that decides and the access that it trusts.
 const FAR: usize = 3;
 /// Functions between a handler and the place where read and write meet.
@@ -30,11 +51,12 @@ const DEEP: usize = 4;
 const DOUBTS: &[Doubt] = &[
     Doubt {
         says: "the row is read several calls below the function where it decides, and much else can decide there",
-        holds: |case, _| {
+        holds: |case, rule| {
             let w = case.w;
             let calls = w.read.len();
             let decides = !w.data && !w.compared && calls >= FAR;
-            case.is_store() && !counts(case) && (decides || calls > FAR)
+            let counted = counts(case) || is(rule, &[&non_atomic_rate_limit::META]);
+            case.is_store() && !counted && (decides || calls > FAR)
         },
     },
     Doubt {
@@ -63,12 +85,20 @@ const DOUBTS: &[Doubt] = &[
         holds: |case, rule| is(rule, &[&lock_scope_too_narrow::META]) && !case.w.data && case.w.write.len() > 1,
     },
     Doubt {
-        says: "there is a lock, and no call of an MCP client leads here but a route by way of many functions",
-        holds: |case, rule| is(rule, &[&lock_scope_too_narrow::META]) && is_aside(case),
+        says: "there is a lock, and no call of an MCP client leads here, only others by way of many functions",
+        holds: |case, rule| is(rule, &[&lock_scope_too_narrow::META]) && is_aside_and_deep(case),
     },
     Doubt {
         says: "part of it is in a transaction, and how far that keeps others out is not known",
         holds: |case, rule| is(rule, &[&db_check_then_write::META]) && case.w.partial.is_some() && !counts(case),
+    },
+    Doubt {
+        says: "what was there decides whether it is written at all, and then it is mostly the same that everybody writes",
+        holds: |case, rule| {
+            let module = case.program.function_module[case.w.meet.0 as usize];
+            let dispatch = case.program.modules[module.0 as usize].dispatch;
+            is(rule, &[&session_lost_update::META]) && case.w.tested && dispatch == Dispatch::Await
+        },
     },
     Doubt {
         says: "nobody waits for the call that writes, so it may well be the only one",
@@ -87,6 +117,10 @@ fn counts(case: &Case<'_>) -> bool {
 }
 
 /// Reached by what stands beside the calls of clients, and not at once.
+fn is_aside_and_deep(case: &Case<'_>) -> bool {
+    case.only_beside_calls() && case.depth() >= DEEP
+}
+
 fn is_aside(case: &Case<'_>) -> bool {
-    case.only_beside_calls() && (case.only_by_events() || case.depth() >= DEEP)
+    case.only_by_events() || is_aside_and_deep(case)
 }

@@ -23,3 +23,4 @@ mod testing;
 
 pub use case::{Case, Verdict};
 pub use classify::findings;
+pub use doubt::set_apart;

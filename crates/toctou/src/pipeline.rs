@@ -186,6 +186,7 @@ fn scan(request: &Request<'_>, models: &[Models], found: Discovery) -> Result<Sc
         .partition(|manifest| languages::is_guide(&manifest.path));
     let guides: Vec<String> = guides.into_iter().map(|guide| guide.text).collect();
     let mut said = Said::default();
+    let mut units_of_all: Vec<Analysed> = Vec::new();
     for ((frontend, mut sources), models) in FRONTENDS.iter().zip(languages).zip(models) {
         if sources.files.is_empty() {
             continue;
@@ -214,9 +215,16 @@ fn scan(request: &Request<'_>, models: &[Models], found: Discovery) -> Result<Sc
                 })
             })
             .collect();
-        for unit in analysed? {
-            scan.take(unit, &mut said);
+        units_of_all.extend(analysed?);
+    }
+    // Beside a server, a package that nothing of it uses is not the server: an extension of an
+    // editor, a page for the browser.
+    let served = units_of_all.iter().any(|unit| unit.serves);
+    for mut unit in units_of_all {
+        if served && !unit.serves {
+            toctou_rules::set_apart(&mut unit.findings);
         }
+        scan.take(unit, &mut said);
     }
     progress.finish_and_clear();
     said.bad_comments
@@ -266,6 +274,8 @@ struct Analysed {
     program: Program,
     findings: Vec<Finding>,
     entry_points: usize,
+    /// MCP clients call something of it.
+    serves: bool,
     unknown_calls: Vec<(String, u32)>,
     cut_off: bool,
 }
@@ -281,7 +291,14 @@ fn analyse(
     program.schemas = schemas.to_vec();
     let analysis = toctou_analysis::analyze(&program, models);
     let findings = toctou_rules::findings(&program, &analysis, frontend);
+    let product = |entry: &toctou_analysis::Reach| {
+        program.file_of(entry.registered.func).role == FileRole::Product
+    };
     Analysed {
+        serves: analysis
+            .entries
+            .iter()
+            .any(|entry| entry.kind.is_call() && product(entry)),
         findings,
         entry_points: analysis.entry_point_count(),
         unknown_calls: analysis.unknown_calls(),

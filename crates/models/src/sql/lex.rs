@@ -66,17 +66,50 @@ pub(super) fn exact(word: &str, prefix: &str) -> Option<usize> {
 pub(super) fn skip_space(text: &str) -> &str {
     let mut text = text.trim_start();
     loop {
-        if let Some(rest) = text.strip_prefix("--") {
-            text = rest.find('\n').map_or("", |at| &rest[at..]).trim_start();
-        } else if let Some(rest) = text.strip_prefix("/*") {
-            text = rest
-                .find("*/")
-                .map_or("", |at| &rest[at + 2..])
-                .trim_start();
-        } else {
+        let rest = skip_comment(text).trim_start();
+        if rest.len() == text.len() {
             return text;
         }
+        text = rest;
     }
+}
+
+/// Without the comment that it begins with, if it does.
+fn skip_comment(text: &str) -> &str {
+    if let Some(rest) = text.strip_prefix("--") {
+        return rest.find('\n').map_or("", |at| &rest[at..]);
+    }
+    match text.strip_prefix("/*") {
+        Some(rest) => rest.find("*/").map_or("", |at| &rest[at + 2..]),
+        None => text,
+    }
+}
+
+/// The statements of a file, however long it is: parts that end with a `;` which is in no
+/// comment and no quotes.
+pub(super) fn texts(file: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    while let Some(found) = file[at..].find([';', '-', '/', '\'', '"']) {
+        at += found;
+        let rest = &file[at..];
+        let c = rest.chars().next().unwrap_or(';');
+        at += match c {
+            ';' => {
+                out.push(&file[start..at]);
+                start = at + 1;
+                1
+            }
+            // A quote that nobody closes is no quote.
+            '\'' | '"' => match quoted_length(rest, c) {
+                all if all == rest.len() && !rest[1..].ends_with(c) => 1,
+                length => length,
+            },
+            _ => (rest.len() - skip_comment(rest).len()).max(1),
+        };
+    }
+    out.push(&file[start..]);
+    out
 }
 
 pub(super) fn lex(text: &str) -> Option<Lexed> {

@@ -762,7 +762,7 @@ fn garbage_never_panics() {
 
 #[test]
 fn schema_files_say_what_is_unique() {
-    let schema = "-- tables\nCREATE TABLE people (id INTEGER PRIMARY KEY, mail TEXT UNIQUE, name TEXT);\n\
+    let schema = "-- tables; it's a list\n/* more; of it */ CREATE TABLE people (id INTEGER PRIMARY KEY, mail TEXT UNIQUE, name TEXT);\n\
         INSERT INTO people VALUES (1, 'a;b', 'c');\n\
         CREATE UNIQUE INDEX by_name ON people (name);\nnot sql at all, unique;";
     let unique = super::unique_columns(schema);

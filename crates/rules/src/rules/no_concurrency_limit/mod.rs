@@ -10,7 +10,7 @@ pub const META: RuleMeta = RuleMeta {
     id: "no-concurrency-limit",
     summary: "Nothing bounds how much one caller can have in flight",
     severity: Severity::Medium,
-    persona: Persona::Regular,
+    persona: Persona::Pedantic,
     points: 10,
     cwe: 770,
     since: "0.1.0",
@@ -28,11 +28,5 @@ pub(crate) fn of_defect(program: &Program, defect: &Defect) -> Option<Verdict> {
         "run it under a semaphore or `p-limit`, per caller where callers are known, and refuse or queue what is above the bound",
         "all of them run at once",
     );
-    // Nearly every server calls others over HTTP; those bound their callers themselves.
-    // And a server that only its user talks to is bounded by the user.
-    Some(if defect.duck {
-        verdict.persona(Persona::Pedantic)
-    } else {
-        verdict
-    })
+    Some(verdict)
 }
