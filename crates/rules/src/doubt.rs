@@ -6,7 +6,7 @@
 //! counted, not guessed: `./scripts/evaluate --doubts` says for each how many of the findings that were
 //! read in published servers are true. One that is right more often than wrong does not belong here.
 
-use toctou_core::finding::{EntryKind, Finding};
+use toctou_core::finding::{EntryKind, Finding, ResourceKind};
 use toctou_core::ir::Dispatch;
 use toctou_core::rule::{Persona, RuleMeta};
 
@@ -78,11 +78,36 @@ const DOUBTS: &[Doubt] = &[
     },
     Doubt {
         says: "nothing else happens between the test and the change: done twice, it is done for nothing",
-        holds: |case, rule| is(rule, &[&memory_check_then_act::META]) && !case.w.other_writes,
+        holds: |case, rule| {
+            let w = case.w;
+            is(rule, &[&memory_check_then_act::META]) && w.changed_within && !w.other_writes
+        },
     },
     Doubt {
         says: "what was read only decides about a write that another function makes under the lock, and that one may look again",
-        holds: |case, rule| is(rule, &[&lock_scope_too_narrow::META]) && !case.w.data && case.w.write.len() > 1,
+        holds: |case, rule| {
+            let elsewhere = !case.w.data && case.w.write.len() > 1;
+            let far = case.only_beside_calls() || case.depth() >= DEEP;
+            is(rule, &[&lock_scope_too_narrow::META]) && elsewhere && far
+        },
+    },
+    Doubt {
+        says: "many functions lie between the handler and the test, and some of them may decide as well",
+        holds: |case, rule| {
+            let deep = case.depth() >= DEEP;
+            let locked = is(rule, &[&lock_scope_too_narrow::META]) && case.is(ResourceKind::Memory);
+            deep && (locked || is(rule, &[&db_check_then_write::META]) && !counts(case))
+        },
+    },
+    Doubt {
+        says: "the file is written several calls below the function that has looked for it",
+        holds: |case, rule| is(rule, &[&file_check_then_act::META]) && case.w.write.len() > FAR,
+    },
+    Doubt {
+        says: "a lock keeps the calls of this process apart, and what another process can change only decides whether it is written",
+        holds: |case, rule| {
+            is(rule, &[&process_lock_on_shared_resource::META]) && !case.w.data && !case.w.keyed
+        },
     },
     Doubt {
         says: "there is a lock, and no call of an MCP client leads here, only others by way of many functions",
@@ -97,7 +122,8 @@ const DOUBTS: &[Doubt] = &[
         holds: |case, rule| {
             let module = case.program.function_module[case.w.meet.0 as usize];
             let dispatch = case.program.modules[module.0 as usize].dispatch;
-            is(rule, &[&session_lost_update::META]) && case.w.tested && dispatch == Dispatch::Await
+            let decided = case.w.tested && !case.w.compared;
+            is(rule, &[&session_lost_update::META]) && decided && dispatch == Dispatch::Await
         },
     },
     Doubt {

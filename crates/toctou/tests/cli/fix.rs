@@ -57,7 +57,7 @@ fn run(project: &Project, args: &str) -> Run {
     let path = std::env::var("PATH").expect("PATH");
     let home = project.path().display().to_string();
     project.run_with(
-        &format!("scan --no-config {args}"),
+        &format!("scan --no-config --persona pedantic {args}"),
         &[("PATH", &path), ("HOME", &home)],
     )
 }

@@ -16,6 +16,7 @@ mod serve_postgres;
 #[path = "../../../source/tests/common/mod.rs"]
 mod server;
 mod shapes;
+mod shapes_doubts;
 mod shapes_go;
 mod shapes_go_shared;
 mod shapes_kept;

@@ -281,12 +281,9 @@ def add(text: str):
 
 #[test]
 fn another_name_is_chosen_where_the_file_is_there() {
-    expect(
-        &["file-check-then-act"],
-        "from pathlib import Path
-from datetime import datetime
-from mcp.server.fastmcp import FastMCP
-mcp = FastMCP(\"x\")
+    crate::common::python::pedantic(
+        "file-check-then-act",
+        "from datetime import datetime
 
 @mcp.tool()
 async def keep(name: str, content: bytes):

@@ -1,7 +1,7 @@
 //! Where values of Python servers come from and go: through decorators, library objects, helpers
 //! that look for a free name, open files, getters; and locks and limits that are asked first.
 
-use crate::common::python::{expect, files};
+use crate::common::python::{expect, files, pedantic};
 
 // --- decorators of the program ---
 
@@ -144,8 +144,8 @@ fn what_the_program_puts_on_a_librarys_object_is_found_there() {
 
 #[test]
 fn what_was_read_from_an_open_file_is_a_check() {
-    expect(
-        &["file-check-then-act"],
+    pedantic(
+        "file-check-then-act",
         "
 @mcp.tool()
 def replace(path: str, body: str, want: str) -> str:
@@ -242,14 +242,14 @@ def free(title):
 ",
     ];
     for helper in helpers {
-        expect(&["file-check-then-act"], &format!("{helper}{SAVE}"));
+        pedantic("file-check-then-act", &format!("{helper}{SAVE}"));
     }
 }
 
 #[test]
 fn a_free_name_in_one_of_two_folders_is_a_check() {
-    expect(
-        &["file-check-then-act"],
+    pedantic(
+        "file-check-then-act",
         "
 def free(folder, title):
     name = title

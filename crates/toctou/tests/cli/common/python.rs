@@ -28,6 +28,16 @@ pub fn expect(rules: &[&str], source: &str) {
     files(rules, &[("server.py", &format!("{HEAD}{source}"))]);
 }
 
+/// For those who ask for more, and not for everybody.
+#[track_caller]
+pub fn pedantic(rule: &str, source: &str) {
+    let source = format!("{HEAD}{source}");
+    let all = [("server.py", source.as_str())];
+    assert_eq!(scan(&all, "regular"), Vec::<String>::new(), "{source}");
+    let found = scan(&all, "pedantic");
+    assert!(found.contains(&rule.to_owned()), "{found:?}\n{source}");
+}
+
 pub const HEAD: &str = "import asyncio, fcntl, functools, json, sqlite3
 from pathlib import Path
 from mcp.server.fastmcp import FastMCP

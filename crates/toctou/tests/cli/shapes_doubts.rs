@@ -1,0 +1,180 @@
+//! Windows that are open, and harmless as often as not: for those who ask, not for everybody.
+//! Beside each stands one that differs in the point that matters.
+
+use crate::common::Project;
+use crate::common::shapes::scan;
+
+fn rules(files: &[(&str, &str)], persona: &str) -> Vec<String> {
+    let run = Project::new(files).run(&format!(
+        "scan . --no-config --persona {persona} --output json"
+    ));
+    assert!(matches!(run.code, Some(0 | 1)), "{}", run.seen());
+    run.rules()
+}
+
+#[track_caller]
+fn for_the_pedantic(rule: &str, source: &str) {
+    assert_eq!(scan(source, "regular"), Vec::<String>::new());
+    let found = scan(source, "pedantic");
+    assert!(found.contains(&rule.to_owned()), "{found:?}");
+}
+
+#[track_caller]
+fn for_everybody(rule: &str, source: &str) {
+    let found = scan(source, "regular");
+    assert!(found.contains(&rule.to_owned()), "{found:?}");
+}
+
+const SERVER: &str = r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { existsSync, writeFileSync } from "node:fs";
+import { access, readFile, writeFile } from "node:fs/promises";
+import { Pool } from "pg";
+const server = new McpServer({ name: "s", version: "1.0.0" });
+const db = new Pool();
+"#;
+
+fn tool(rest: &str, body: &str) -> String {
+    format!(
+        "{SERVER}{rest}\nserver.registerTool(\"t\", {{}}, async ({{ id, text }}: any) => {{\n{body}\n  return {{ content: [] }};\n}});\n"
+    )
+}
+
+#[test]
+fn a_file_looked_for_and_written_in_one_go() {
+    for_the_pedantic(
+        "file-check-then-act",
+        &tool("", "  if (existsSync(id)) throw new Error(\"there\");\n  writeFileSync(id, text);"),
+    );
+    for_everybody(
+        "file-check-then-act",
+        &tool(
+            "",
+            "  const there = await access(id).then(() => true, () => false);\n  if (there) throw new Error(\"there\");\n  await writeFile(id, text);",
+        ),
+    );
+}
+
+/// A row that is read by `below`, so many calls down, and decides about an update here.
+fn decided(below: &str) -> String {
+    tool(
+        &format!(
+            r#"async function row(id: string) {{
+  const {{ rows }} = await db.query("SELECT state FROM jobs WHERE id = $1", [id]);
+  return rows[0].state;
+}}
+async function one(id: string) {{ return await row(id); }}
+async function two(id: string) {{ return await one(id); }}
+async function state(id: string) {{ return await {below}(id); }}"#
+        ),
+        "  if (await state(id) !== \"open\") throw new Error(\"no\");\n  await db.query(\"UPDATE jobs SET state = 'taken' WHERE id = $1\", [id]);",
+    )
+}
+
+#[test]
+fn a_row_that_decides_far_from_where_it_is_read() {
+    for_the_pedantic("db-check-then-write", &decided("two"));
+    let near = decided("row").replace("await state(id) !==", "await row(id) !==");
+    for_everybody("db-check-then-write", &near);
+}
+
+/// A browser's page, or an editor's extension, beside the server of the same repository.
+#[test]
+fn a_package_beside_the_server() {
+    let add = r#"import { readFile, writeFile } from "node:fs/promises";
+export async function add(entry: string) {
+  const list = JSON.parse(await readFile("list.json", "utf8"));
+  list.push(entry);
+  await writeFile("list.json", JSON.stringify(list));
+}
+"#;
+    let page = |name: &str| format!("{{ \"name\": \"{name}\", \"version\": \"1.0.0\" }}");
+    let (a, b) = (page("page"), page("server"));
+    let alone = [("page/package.json", a.as_str()), ("page/list.ts", add)];
+    assert_eq!(rules(&alone, "regular"), ["file-read-modify-write"]);
+    let quiet = tool("", "");
+    let beside = [
+        alone[0],
+        alone[1],
+        ("server/package.json", b.as_str()),
+        ("server/index.ts", quiet.as_str()),
+    ];
+    assert_eq!(rules(&beside, "regular"), Vec::<String>::new());
+    assert_eq!(rules(&beside, "pedantic"), ["file-read-modify-write"]);
+    // What the server uses is the server.
+    let uses = quiet.replace("  return {", "  await add(text);\n  return {");
+    let uses = format!("import {{ add }} from \"../page/list\";\n{uses}");
+    let used = [beside[0], beside[1], beside[2], ("server/index.ts", uses.as_str())];
+    assert_eq!(rules(&used, "regular"), ["file-read-modify-write"]);
+}
+
+fn counter(step: &str) -> String {
+    format!(
+        "from fastmcp import FastMCP\nmcp = FastMCP(\"x\")\n\nclass Stats:\n    def __init__(self):\n        self.hits = 0\n        self.last = {{}}\n\nstats = Stats()\n\n@mcp.tool()\ndef hit(key: str) -> int:\n    {step}\n    return 1\n"
+    )
+}
+
+/// Threads of the interpreter take turns at calls and where a loop goes round.
+#[test]
+fn a_number_that_is_raised_in_one_go() {
+    let scan = |step: &str, persona: &str| {
+        let source = counter(step);
+        let files = [("server.py", source.as_str()), ("requirements.txt", "fastmcp>=3.0\n")];
+        rules(&files, persona)
+    };
+    for step in ["stats.hits += 1", "stats.last[key] += 1"] {
+        assert_eq!(scan(step, "regular"), Vec::<String>::new(), "{step}");
+    }
+    let called = "stats.hits = max(stats.hits, len(key)) + 1";
+    assert_eq!(scan(called, "regular"), ["session-lost-update"]);
+}
+
+const GO: &str = r#"package main
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+type In struct{ Key string }
+
+type Store interface{ Add(key string) }
+
+type Memory struct{ seen map[string]int }
+
+func NewMemory() *Memory { return &Memory{seen: map[string]int{}} }
+
+func (m *Memory) Add(key string) { m.seen[key] = m.seen[key] + 1 }
+
+type Nothing struct{ name string }
+
+func NewNothing() *Nothing { return &Nothing{name: "x"} }
+
+func (n *Nothing) Add(key string) {}
+
+type Tools struct{ store Store }
+
+func (t *Tools) add(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
+	t.store.Add(in.Key)
+	return nil, nil, nil
+}
+
+func main() {
+	tools := &Tools{store: MADE()}
+	server := mcp.NewServer(&mcp.Implementation{Name: "x"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "add"}, tools.add)
+	server.Run(context.Background(), &mcp.StdioTransport{})
+}
+"#;
+
+/// A store that only tests make is not what the server runs.
+#[test]
+fn a_type_that_only_tests_make() {
+    let with = |made: &str| {
+        let source = GO.replace("MADE", made);
+        let test = "package main\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tt.Log(&Tools{store: NewMemory()})\n}\n";
+        rules(&[("main.go", &source), ("main_test.go", test)], "regular")
+    };
+    assert_eq!(with("NewMemory"), ["data-race"]);
+    assert_eq!(with("NewNothing"), Vec::<String>::new());
+}
