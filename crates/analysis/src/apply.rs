@@ -363,6 +363,7 @@ impl Interp<'_, '_, '_> {
     }
 
     fn use_rule(&mut self, rule: &Rc<Call>, view: &CallView<'_>, fallback: Sym) -> Sym {
+        let fallback = self.without_filled(rule, fallback);
         let mut read: Option<u32> = None;
         let mut result: Option<Sym> = None;
         let mut entry_lock: Option<Sym> = None;
@@ -526,32 +527,52 @@ impl Interp<'_, '_, '_> {
         };
         let deps = self.deps_of(value);
         let block = &self.function.blocks[self.at.block as usize];
-        let mut filled: Vec<Var> = Vec::new();
-        for var in vars.unwrap_or_default() {
+        let vars = vars.unwrap_or_default();
+        let count = vars.len();
+        let mut filled: Vec<(usize, Var)> = Vec::new();
+        for (i, var) in vars.iter().enumerate() {
             // The register was loaded just before: from where?
             let load = block.insts[..self.at.inst as usize]
                 .iter()
                 .rev()
                 .find(|inst| inst.op.dst() == Some(*var));
             match load.map(|inst| &inst.op) {
-                Some(toctou_core::ir::Op::Copy { src, .. }) => filled.push(*src),
+                Some(toctou_core::ir::Op::Copy { src, .. }) => filled.push((i, *src)),
                 Some(toctou_core::ir::Op::LoadVar { cell, .. }) if cell.owner == self.id => {
-                    filled.push(cell.var);
+                    filled.push((i, cell.var));
                 }
                 _ => {
                     let sym = self.val(*var);
+                    let column = self.column_of(&deps, i, count);
+                    self.add_deps(sym, &column);
+                    // Of what holds it, the field's name says which part is meant.
                     self.taint(sym, &deps);
                 }
             }
         }
-        let count = filled.len();
-        for (i, var) in filled.into_iter().enumerate() {
+        for (i, var) in filled {
             let site = sym::through(self.site(), i as u64 + 1);
             let sym = self.cx.syms.unknown(site);
             let deps = self.column_of(&deps, i, count);
             self.add_deps(sym, &deps);
             self.set(var, sym);
         }
+    }
+
+    /// What a call fills is none of what its result is made of: `err := row.Scan(&a.id)`.
+    fn without_filled(&mut self, rule: &Call, value: Sym) -> Sym {
+        let (Some(place), SymKind::Call(call)) = (&rule.fills, self.cx.syms.kind(value)) else {
+            return value;
+        };
+        let mut call = call.clone();
+        let null = self.cx.syms.null();
+        let filled = match place.base {
+            PlaceBase::Arg(i) => call.args.get_mut(i..=i),
+            PlaceBase::Args(i) => call.args.get_mut(i..),
+            _ => None,
+        };
+        filled.unwrap_or_default().fill(null);
+        self.cx.syms.make(SymKind::Call(call))
     }
 
     /// The variables of a `Scan` are the columns of its `SELECT`, in order.

@@ -17,6 +17,7 @@ mod serve_postgres;
 mod server;
 mod shapes;
 mod shapes_go;
+mod shapes_go_rows;
 mod shapes_go_shared;
 mod shapes_kept;
 mod shapes_locks;

@@ -1,0 +1,71 @@
+//! Rows in Go: what is scanned into a record.
+
+use crate::shapes_go::{SIGNATURE, scan};
+
+const ISSUE: &str = "type Issue struct { ID, Status string }\ntype Store struct { db *sql.DB }\n";
+
+#[track_caller]
+fn dangerous(declared: &str, body: &str) {
+    let found = scan(&format!(
+        "{ISSUE}{declared}\n{SIGNATURE} {{ {body}\nreturn nil, nil, nil }}"
+    ));
+    assert_eq!(found, ["db-check-then-write"], "{declared}\n{body}");
+}
+
+#[track_caller]
+fn safe(declared: &str, body: &str) {
+    let found = scan(&format!(
+        "{ISSUE}{declared}\n{SIGNATURE} {{ {body}\nreturn nil, nil, nil }}"
+    ));
+    assert_eq!(found, Vec::<String>::new(), "{declared}\n{body}");
+}
+
+const READ: &str = "var i Issue
+if err := s.db.QueryRowContext(ctx, \"SELECT id, status FROM issues WHERE parent = ? LIMIT 1\", in.Key).Scan(&i.ID, &i.Status); err != nil { return nil, nil, err }";
+
+/// The fields of a record are the columns of the query, as variables are.
+#[test]
+fn a_column_in_a_field() {
+    dangerous(
+        "",
+        &format!(
+            "{READ}\nif i.Status == \"open\" {{ s.db.ExecContext(ctx, \"UPDATE issues SET status = 'taken' WHERE id = ?\", i.ID) }}"
+        ),
+    );
+    safe(
+        "",
+        &format!(
+            "{READ}\nif i.Status == \"open\" {{ s.db.ExecContext(ctx, \"UPDATE issues SET status = 'taken' WHERE id = ? AND status = 'open'\", i.ID) }}"
+        ),
+    );
+    // Whether it was there is asked of the error, which says nothing about the columns.
+    safe(
+        "",
+        &format!(
+            "{READ}\ns.db.ExecContext(ctx, \"UPDATE issues SET seen = 1 WHERE id = ?\", i.ID)"
+        ),
+    );
+}
+
+#[test]
+fn a_record_from_another_function() {
+    let first = "func (s *Store) first(ctx context.Context) (*Issue, error) {
+	var i Issue
+	err := s.db.QueryRowContext(ctx, \"SELECT id, status FROM issues WHERE status = 'open' LIMIT 1\").Scan(&i.ID, &i.Status)
+	if err != nil { return nil, err }
+	return &i, nil
+}";
+    let take = |sql: &str| {
+        format!(
+            "i, err := s.first(ctx)\nif err != nil {{ return nil, nil, err }}\ns.db.ExecContext(ctx, \"{sql}\", i.ID)"
+        )
+    };
+    dangerous(
+        first,
+        &take("UPDATE issues SET status = 'taken' WHERE id = ?"),
+    );
+    safe(
+        first,
+        &take("UPDATE issues SET status = 'taken' WHERE id = ? AND status = 'open'"),
+    );
+}
