@@ -259,6 +259,8 @@ impl Interp<'_, '_, '_> {
                 Some((_, sym)) => sym,
                 None => view.args.get(*i).copied()?,
             },
+            // `f(query, list...)`
+            PlaceBase::Args(i) if view.args.len() == *i + 1 && self.is_spread(*i) => view.args[*i],
             PlaceBase::Args(i) => {
                 let rest: Box<[Sym]> = view.args.get(*i..).unwrap_or_default().into();
                 self.cx.syms.make(SymKind::Array(rest))
@@ -477,6 +479,8 @@ impl Interp<'_, '_, '_> {
             },
             ResultRule::None => self.cx.syms.unknown(site),
             ResultRule::Made => self.made_with(view),
+            ResultRule::Added => self.added(view).unwrap_or(fallback),
+            ResultRule::Format => self.formatted(view.args).unwrap_or(fallback),
             ResultRule::Default if rule.asks_outside() => {
                 self.answers.insert(fallback);
                 fallback
@@ -556,6 +560,30 @@ impl Interp<'_, '_, '_> {
             let deps = self.column_of(&deps, i, count);
             self.add_deps(sym, &deps);
             self.set(var, sym);
+        }
+    }
+
+    /// `append(list, a, b)` is `list + [a, b]`, and `append(list, more...)` is `list + more`.
+    fn added(&mut self, view: &CallView<'_>) -> Option<Sym> {
+        let (list, more) = view.args.split_first()?;
+        let more = match more {
+            [] => return Some(*list),
+            [one] if self.is_spread(1) => *one,
+            more => self.cx.syms.make(SymKind::Array(more.into())),
+        };
+        Some(self.cx.syms.make(SymKind::Call(Box::new(CallSym {
+            callee: CalleeSym::Method(self.cx.words.op),
+            recv: None,
+            args: [*list, more].into(),
+        }))))
+    }
+
+    /// Is the argument of the call that is interpreted a list of arguments?
+    fn is_spread(&self, index: usize) -> bool {
+        let inst = &self.function.blocks[self.at.block as usize].insts[self.at.inst as usize];
+        match &inst.op {
+            toctou_core::ir::Op::Call { args, .. } => args.get(index).is_some_and(|a| a.spread),
+            _ => false,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Rows in Go: what is scanned into a record.
+//! Rows in Go: what is scanned into a record, and statements whose text is put together.
 
 use crate::shapes_go::{SIGNATURE, scan};
 
@@ -68,4 +68,24 @@ fn a_record_from_another_function() {
         first,
         &take("UPDATE issues SET status = 'taken' WHERE id = ? AND status = 'open'"),
     );
+}
+
+/// `Sprintf` makes a text, and `append` a list of parameters.
+#[test]
+fn a_statement_in_pieces() {
+    let body = |condition: &str| {
+        format!(
+            "var status string
+if err := s.db.QueryRowContext(ctx, fmt.Sprintf(\"SELECT status FROM %s WHERE id = ?\", issues), in.Key).Scan(&status); err != nil {{ return nil, nil, err }}
+if status != \"open\" {{ return nil, nil, nil }}
+args := []any{{\"taken\"}}
+if in.Text != \"\" {{ args = append(args, in.Text) }}
+args = append(args, in.Key)
+query := fmt.Sprintf(\"UPDATE %s SET status = ?%s WHERE id = ?{condition}\", issues, more(in))
+s.db.ExecContext(ctx, query, args...)"
+        )
+    };
+    let declared = "const issues = \"issues\"\nfunc more(in In) string { if in.Text == \"\" { return \"\" }\nreturn \", text = ?\" }";
+    dangerous(declared, &body(""));
+    safe(declared, &body(" AND status = 'open'"));
 }
