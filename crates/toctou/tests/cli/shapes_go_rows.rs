@@ -89,3 +89,40 @@ s.db.ExecContext(ctx, query, args...)"
     dangerous(declared, &body(""));
     safe(declared, &body(" AND status = 'open'"));
 }
+
+/// Whoever takes the first of a list that passes a test has trusted the test.
+#[test]
+fn one_of_a_list_that_passed_a_test() {
+    let children = "func (s *Store) children(ctx context.Context, id string) ([]*Issue, error) {
+	rows, err := s.db.QueryContext(ctx, \"SELECT id, status FROM issues WHERE parent = ?\", id)
+	if err != nil { return nil, err }
+	defer rows.Close()
+	var out []*Issue
+	for rows.Next() {
+		var i Issue
+		if err := rows.Scan(&i.ID, &i.Status); err != nil { return nil, err }
+		out = append(out, &i)
+	}
+	return out, nil
+}";
+    let take = |test: &str, sql: &str| {
+        format!(
+            "issues, err := s.children(ctx, in.Key)\nif err != nil {{ return nil, nil, err }}
+var next *Issue
+for _, i := range issues {{ if {test} {{ next = i\nbreak }} }}
+if next == nil {{ return nil, nil, nil }}
+s.db.ExecContext(ctx, \"{sql}\", next.ID)"
+        )
+    };
+    let claim = "UPDATE issues SET status = 'taken' WHERE id = ?";
+    dangerous(children, &take("i.Status == \"open\"", claim));
+    safe(
+        children,
+        &take(
+            "i.Status == \"open\"",
+            "UPDATE issues SET status = 'taken' WHERE id = ? AND status = 'open'",
+        ),
+    );
+    // What it was chosen by stays as it is.
+    safe(children, &take("i.ID != in.Text", claim));
+}
