@@ -259,6 +259,8 @@ impl Interp<'_, '_, '_> {
                 Some((_, sym)) => sym,
                 None => view.args.get(*i).copied()?,
             },
+            // `f(query, list...)`
+            PlaceBase::Args(i) if view.args.len() == *i + 1 && self.is_spread(*i) => view.args[*i],
             PlaceBase::Args(i) => {
                 let rest: Box<[Sym]> = view.args.get(*i..).unwrap_or_default().into();
                 self.cx.syms.make(SymKind::Array(rest))
@@ -363,6 +365,7 @@ impl Interp<'_, '_, '_> {
     }
 
     fn use_rule(&mut self, rule: &Rc<Call>, view: &CallView<'_>, fallback: Sym) -> Sym {
+        let fallback = self.without_filled(rule, fallback);
         let mut read: Option<u32> = None;
         let mut result: Option<Sym> = None;
         let mut entry_lock: Option<Sym> = None;
@@ -476,6 +479,8 @@ impl Interp<'_, '_, '_> {
             },
             ResultRule::None => self.cx.syms.unknown(site),
             ResultRule::Made => self.made_with(view),
+            ResultRule::Added => self.added(view).unwrap_or(fallback),
+            ResultRule::Format => self.formatted(view.args).unwrap_or(fallback),
             ResultRule::Default if rule.asks_outside() => {
                 self.answers.insert(fallback);
                 fallback
@@ -526,32 +531,76 @@ impl Interp<'_, '_, '_> {
         };
         let deps = self.deps_of(value);
         let block = &self.function.blocks[self.at.block as usize];
-        let mut filled: Vec<Var> = Vec::new();
-        for var in vars.unwrap_or_default() {
+        let vars = vars.unwrap_or_default();
+        let count = vars.len();
+        let mut filled: Vec<(usize, Var)> = Vec::new();
+        for (i, var) in vars.iter().enumerate() {
             // The register was loaded just before: from where?
             let load = block.insts[..self.at.inst as usize]
                 .iter()
                 .rev()
                 .find(|inst| inst.op.dst() == Some(*var));
             match load.map(|inst| &inst.op) {
-                Some(toctou_core::ir::Op::Copy { src, .. }) => filled.push(*src),
+                Some(toctou_core::ir::Op::Copy { src, .. }) => filled.push((i, *src)),
                 Some(toctou_core::ir::Op::LoadVar { cell, .. }) if cell.owner == self.id => {
-                    filled.push(cell.var);
+                    filled.push((i, cell.var));
                 }
                 _ => {
                     let sym = self.val(*var);
+                    let column = self.column_of(&deps, i, count);
+                    self.add_deps(sym, &column);
+                    // Of what holds it, the field's name says which part is meant.
                     self.taint(sym, &deps);
                 }
             }
         }
-        let count = filled.len();
-        for (i, var) in filled.into_iter().enumerate() {
+        for (i, var) in filled {
             let site = sym::through(self.site(), i as u64 + 1);
             let sym = self.cx.syms.unknown(site);
             let deps = self.column_of(&deps, i, count);
             self.add_deps(sym, &deps);
             self.set(var, sym);
         }
+    }
+
+    /// `append(list, a, b)` is `list + [a, b]`, and `append(list, more...)` is `list + more`.
+    fn added(&mut self, view: &CallView<'_>) -> Option<Sym> {
+        let (list, more) = view.args.split_first()?;
+        let more = match more {
+            [] => return Some(*list),
+            [one] if self.is_spread(1) => *one,
+            more => self.cx.syms.make(SymKind::Array(more.into())),
+        };
+        Some(self.cx.syms.make(SymKind::Call(Box::new(CallSym {
+            callee: CalleeSym::Method(self.cx.words.op),
+            recv: None,
+            args: [*list, more].into(),
+        }))))
+    }
+
+    /// Is the argument of the call that is interpreted a list of arguments?
+    fn is_spread(&self, index: usize) -> bool {
+        let inst = &self.function.blocks[self.at.block as usize].insts[self.at.inst as usize];
+        match &inst.op {
+            toctou_core::ir::Op::Call { args, .. } => args.get(index).is_some_and(|a| a.spread),
+            _ => false,
+        }
+    }
+
+    /// What a call fills is none of what its result is made of: `err := row.Scan(&a.id)`.
+    fn without_filled(&mut self, rule: &Call, value: Sym) -> Sym {
+        let (Some(place), SymKind::Call(call)) = (&rule.fills, self.cx.syms.kind(value)) else {
+            return value;
+        };
+        let mut call = call.clone();
+        let null = self.cx.syms.null();
+        let filled = match place.base {
+            PlaceBase::Arg(i) => call.args.get_mut(i..=i),
+            PlaceBase::Args(i) => call.args.get_mut(i..),
+            _ => None,
+        };
+        filled.unwrap_or_default().fill(null);
+        self.cx.syms.make(SymKind::Call(call))
     }
 
     /// The variables of a `Scan` are the columns of its `SELECT`, in order.

@@ -37,6 +37,7 @@ pub const MAX_STORED: usize = 800;
 /// From this many on, only what is near is taken.
 const MAX_DEEP: usize = 250;
 const DEEP: usize = 4;
+const MAX_PICKED: usize = 64;
 const MAX_SYM_CALLS: usize = 24;
 
 /// A lock taken at a place.
@@ -113,6 +114,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub deps: FxHashMap<Sym, Deps>,
     /// What a value that differs by the way taken can be.
     pub alternatives: FxHashMap<Sym, Vec<Sym>>,
+    /// Values that a variable has where a test says so, and nothing elsewhere; with the tests.
+    pub picked: Vec<(Sym, Rc<Deps>)>,
     below: FxHashMap<Sym, Deps>,
     /// Values that are the time, or made of it.
     clocks: FxHashSet<Sym>,
@@ -206,6 +209,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             last_round: false,
             deps: FxHashMap::default(),
             alternatives: FxHashMap::default(),
+            picked: Vec::new(),
             below: FxHashMap::default(),
             stored: FxHashMap::default(),
             file_data: FxHashMap::default(),
@@ -391,6 +395,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         self.room = Room::default();
         self.gates.clear();
         self.judged = Deps::default();
+        self.picked.clear();
         self.yields.clear();
         self.chain_poison.clear();
         self.failing.clear();
@@ -451,6 +456,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             } else {
                 self.join_syms(&[old, sym], v.0 as u64)
             };
+            if self.vals[i] == sym && matches!(self.cx.syms.kind(old), SymKind::Null) {
+                self.note_picked(sym);
+            }
         } else {
             self.assigned[i] = self.round;
             self.vals[i] = sym;
@@ -463,6 +471,14 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             let ctrl = self.control_deps(self.at.block).as_implicit();
             let sym = self.vals[i];
             self.add_deps(sym, &ctrl);
+        }
+    }
+
+    /// `var next`, and `if task.open { next = task; break }`: what was tested has chosen it.
+    fn note_picked(&mut self, sym: Sym) {
+        let ctrl = self.control_deps(self.at.block);
+        if ctrl.events().next().is_some() && self.picked.len() < MAX_PICKED {
+            self.picked.push((sym, ctrl));
         }
     }
 

@@ -111,6 +111,10 @@ pub enum ResultRule {
     None,
     /// Known by what it was made with.
     Made,
+    /// A text with the arguments in it.
+    Format,
+    /// A list, and more behind it.
+    Added,
     Arg(usize),
 }
 
@@ -416,6 +420,8 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
             "array" => ResultRule::Array,
             "none" => ResultRule::None,
             "made" => ResultRule::Made,
+            "format" => ResultRule::Format,
+            "added" => ResultRule::Added,
             other => other
                 .strip_prefix("arg")
                 .and_then(|n| n.parse().ok())

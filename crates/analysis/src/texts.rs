@@ -45,6 +45,35 @@ impl Interp<'_, '_, '_> {
         sql::looks_like_sql(&text).then_some((text, holes))
     }
 
+    /// `Sprintf("%s.%d", name, n)` is `${name}.${n}`.
+    pub(crate) fn formatted(&mut self, args: &[Sym]) -> Option<Sym> {
+        let (format, values) = args.split_first()?;
+        let pieces = match self.cx.syms.kind(*format) {
+            SymKind::Concat(pieces) => pieces.to_vec(),
+            _ => vec![*format],
+        };
+        let mut values = values.iter();
+        let mut parts: Vec<Sym> = Vec::new();
+        for piece in pieces {
+            let Some(text) = self.cx.syms.as_str(piece) else {
+                parts.push(piece);
+                continue;
+            };
+            let text = self.cx.names.text(text).to_owned();
+            for verb in verbs(&text)? {
+                let part = match verb {
+                    Verb::Text(text) => {
+                        let name = self.cx.names.intern(&text);
+                        self.cx.syms.make(SymKind::Str(name))
+                    }
+                    Verb::Value => *values.next()?,
+                };
+                parts.push(part);
+            }
+        }
+        (values.len() == 0 && !parts.is_empty()).then(|| self.concat(parts))
+    }
+
     /// `", ".join(fields)`, `fields.join(", ")`, of a list of constants: with all that can be in it.
     fn joined(&self, sym: Sym) -> Option<String> {
         let SymKind::Call(call) = self.cx.syms.kind(sym) else {
@@ -208,4 +237,63 @@ pub(crate) fn parameters(s: &Statement) -> usize {
         });
     let tested = s.conditions.iter().map(|c| number(&c.operand));
     assigned.chain(tested).max().unwrap_or(0)
+}
+
+/// A piece of a format.
+enum Verb {
+    Text(String),
+    Value,
+}
+
+/// `%s`, `%05d`, `%.2f`: each stands for the next value. Who counts them otherwise (`%[2]s`,
+/// `%*d`) is not read.
+fn verbs(format: &str) -> Option<Vec<Verb>> {
+    let mut out = Vec::new();
+    let mut text = String::new();
+    let mut chars = format.chars();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            text.push(c);
+            continue;
+        }
+        let flag = |c: &char| matches!(c, '+' | '-' | '#' | ' ' | '.') || c.is_ascii_digit();
+        match chars.find(|c| !flag(c))? {
+            '%' => text.push('%'),
+            verb if verb.is_ascii_alphabetic() => {
+                if !text.is_empty() {
+                    out.push(Verb::Text(std::mem::take(&mut text)));
+                }
+                out.push(Verb::Value);
+            }
+            _ => return None,
+        }
+    }
+    if !text.is_empty() {
+        out.push(Verb::Text(text));
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Verb, verbs};
+
+    fn shown(format: &str) -> Option<String> {
+        let shown = |v: &Verb| match v {
+            Verb::Text(text) => text.clone(),
+            Verb::Value => "{}".to_owned(),
+        };
+        verbs(format).map(|all| all.iter().map(shown).collect())
+    }
+
+    #[test]
+    fn formats_are_texts_with_values() {
+        assert_eq!(shown("a").as_deref(), Some("a"));
+        assert_eq!(shown("%s.v%d").as_deref(), Some("{}.v{}"));
+        assert_eq!(shown("%-5s|%05d|%.2f|%+v").as_deref(), Some("{}|{}|{}|{}"));
+        assert_eq!(shown("LIKE '%%%s%%'").as_deref(), Some("LIKE '%{}%'"));
+        assert_eq!(shown("100%"), None);
+        assert_eq!(shown("%[2]s"), None);
+        assert_eq!(shown("%*d"), None);
+    }
 }

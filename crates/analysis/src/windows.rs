@@ -132,6 +132,9 @@ impl Interp<'_, '_, '_> {
             for (r, _) in write.key_deps.events() {
                 note(r, false, true, None);
             }
+            for (r, attr) in self.picked_for(write) {
+                note(r, false, true, attr);
+            }
             if !write.act.is_write() {
                 // A path that was judged before it is read by name.
                 for (r, _) in write.ctrl.events() {
@@ -442,6 +445,22 @@ impl Interp<'_, '_, '_> {
             && read.at.block == write.at.block
             && self.yields.keys().filter(|at| between(at)).count() <= 1
             && self.events.iter().any(last)
+    }
+
+    /// The tests by which the row that is written was chosen among those that were read.
+    fn picked_for(&self, write: &Event) -> Vec<(u32, Option<Name>)> {
+        let Some(entry) = write.loc.entry.filter(|_| write.act.is_write()) else {
+            return Vec::new();
+        };
+        if write.loc.kind != ResourceKind::Row {
+            return Vec::new();
+        }
+        self.picked
+            .iter()
+            .filter(|(one, _)| self.cx.syms.contains(entry, *one))
+            .flat_map(|(_, tests)| tests.events())
+            .filter(|(r, _)| write.key_deps.has_event(*r))
+            .collect()
     }
 
     /// Does the function give back what was read, and not only whether it was there?

@@ -548,6 +548,8 @@ pub enum ResultModel {
     /// `"element"`: one element of the receiver. `"array"`: the arguments' or
     /// argument's elements, as an array. `"none"`: depends on nothing. `"argN"`: that argument.
     /// `"made"`: known by what it was made with, two of the same arguments are one.
+    /// `"format"`: the text of argument 0, with the other arguments where it has `%s`, `%d` …
+    /// `"added"`: the elements of argument 0, and behind them the other arguments.
     Word(String),
     Type {
         /// A type of this library (`Pool`), of a built-in (`<global>:Map`), or

@@ -117,6 +117,8 @@ impl PointsTo {
             | ResultRule::Fresh
             | ResultRule::Join
             | ResultRule::Made
+            | ResultRule::Format
+            | ResultRule::Added
             | ResultRule::Below
             | ResultRule::Returned
             | ResultRule::None => {}

@@ -77,10 +77,12 @@ pub fn resolve(paths: &[String], modules: &mut [Module], manifests: &[Manifest])
                 .collect()
         })
         .collect();
+    let uses = modules.iter().map(uses).collect();
     let passed_on = modules.iter().map(passed_on).collect();
     let mut resolver = Resolver {
         crates,
         exports,
+        uses,
         passed_on,
         stars: vec![Vec::new(); modules.len()],
         foreign: vec![Vec::new(); modules.len()],
@@ -98,6 +100,8 @@ struct Resolver {
     crates: Crates,
     /// Names that each module has.
     exports: Vec<FxHashSet<String>>,
+    /// Where each module has its names from that it has by `use`.
+    uses: Vec<FxHashMap<String, Vec<String>>>,
     /// Names that each module has from a `use`, not from a `mod`.
     passed_on: Vec<FxHashSet<String>>,
     /// Modules whose names each module has by `*`.
@@ -221,6 +225,64 @@ impl Resolver {
     }
 
     fn find(&self, index: usize, path: &[String]) -> Option<Found> {
+        let mut found = self.place_of(index, path)?;
+        for _ in 0..MAX_HOPS {
+            match self.behind(&found) {
+                Some(next) => found = next,
+                None => break,
+            }
+        }
+        Some(found)
+    }
+
+    /// `pub use other::tools;` and elsewhere `here::tools::run`: the path goes on in that module.
+    fn behind(&self, found: &Found) -> Option<Found> {
+        let Found::Module(at, rest) = found else {
+            return None;
+        };
+        let (name, more) = rest.split_first()?;
+        let own = |m: usize| self.exports[m].contains(&rest.join("::"));
+        // What an inline module has is the file's.
+        if !more.is_empty() && own(*at) {
+            return None;
+        }
+        let (user, used) = self.used_by(*at, name)?;
+        let mut path = used.clone();
+        path.extend(more.iter().cloned());
+        match self.place_of(user, &path)? {
+            // A function or a type: who asks the module for it is led there.
+            Found::Module(_, left) if more.is_empty() && !left.is_empty() => None,
+            Found::Library(..) if more.is_empty() => None,
+            Found::Module(m, left) if m == *at && left == *rest => None,
+            next => Some(next),
+        }
+    }
+
+    /// The `use` that a module has a name from, its own or behind a `*`.
+    fn used_by(&self, index: usize, name: &str) -> Option<(usize, &Vec<String>)> {
+        let mut seen = FxHashSet::default();
+        let mut work = vec![index];
+        while let Some(m) = work.pop() {
+            if !seen.insert(m) || seen.len() > 64 {
+                continue;
+            }
+            if let Some(path) = self.uses[m].get(name) {
+                return Some((m, path));
+            }
+            if self.crates.child(m, name).is_none() {
+                work.extend(&self.stars[m]);
+            }
+        }
+        None
+    }
+
+    /// `use anyhow::anyhow;`: in a path, the name is still the crate's.
+    fn is_own_crate(&self, index: usize, name: &str) -> bool {
+        let path = self.uses[index].get(name);
+        path.is_some_and(|path| path.first().is_some_and(|first| first == name))
+    }
+
+    fn place_of(&self, index: usize, path: &[String]) -> Option<Found> {
         let first = path.first()?;
         let (start, rest) = match first.as_str() {
             "crate" => (self.crates.root_of(index)?, &path[1..]),
@@ -240,7 +302,10 @@ impl Resolver {
                     (self.crates.place(index)?, path)
                 } else if is_standard(name) {
                     return Some(Found::Library("std".to_owned(), path[1..].to_vec()));
-                } else if self.exports[index].contains(name) && path.len() > 1 {
+                } else if self.exports[index].contains(name)
+                    && path.len() > 1
+                    && !self.is_own_crate(index, name)
+                {
                     return Some(Found::Module(index, path.to_vec()));
                 } else if let Some(place) = self.crates.library(name) {
                     (place, &path[1..])
@@ -263,6 +328,25 @@ impl Resolver {
         }
         Some(Found::Module(file, rest[used..].to_vec()))
     }
+}
+
+fn uses(module: &Module) -> FxHashMap<String, Vec<String>> {
+    let text = |name| module.names.text(name);
+    let paths: FxHashMap<Var, &str> = module
+        .imports
+        .iter()
+        .map(|import| (import.var, text(import.specifier)))
+        .collect();
+    let mut out = FxHashMap::default();
+    for (name, target) in &module.exports {
+        if let ExportTarget::Local(var) = target
+            && let Some(path) = paths.get(var)
+        {
+            let path = path.split("::").map(str::to_owned).collect();
+            out.entry(text(*name).to_owned()).or_insert(path);
+        }
+    }
+    out
 }
 
 fn passed_on(module: &Module) -> FxHashSet<String> {

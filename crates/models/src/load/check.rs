@@ -246,6 +246,8 @@ fn call(model: &CallModel, what: Names) -> Checked {
                 | "array"
                 | "none"
                 | "made"
+                | "format"
+                | "added"
         ) || word
             .strip_prefix("arg")
             .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));

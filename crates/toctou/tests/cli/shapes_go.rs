@@ -9,6 +9,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,6 +23,7 @@ import (
 
 var _ = excelize.OpenFile
 var _ = json.Marshal
+var _ = fmt.Sprintf
 var _ = http.MethodGet
 var _ = exec.LookPath
 var _ = time.Now

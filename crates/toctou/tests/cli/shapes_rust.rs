@@ -132,6 +132,76 @@ fn an_impl_in_another_file() {
     assert_eq!(run.rules(), ["file-read-modify-write"], "{}", run.stdout);
 }
 
+/// `pub use store::jobs;` in one crate, and `facade::jobs::take` in another.
+#[test]
+fn a_module_that_is_passed_on() {
+    let package = |name: &str, needs: &str| {
+        format!(
+            "[package]\nname = \"{name}\"\n[dependencies]\nrusqlite = \"0.31\"\naxum = \"0.7\"\n{needs}"
+        )
+    };
+    let scan = |statement: &str, used: &str, call: &str| {
+        let jobs = format!(
+            "use rusqlite::Connection;\npub fn take(db: &Connection) -> rusqlite::Result<()> {{\n\
+             let id: i64 = db.query_row(\"SELECT id FROM jobs WHERE state = 'open' LIMIT 1\", [], |row| row.get(0))?;\n\
+             db.execute(\"{statement}\", [id])?;\nOk(())\n}}\n"
+        );
+        let routes = format!(
+            "{used}use axum::{{Router, routing::post}};\nuse rusqlite::Connection;\n\
+             async fn next() {{ let db = Connection::open(\"jobs.db\").unwrap(); {call}(&db).ok(); }}\n\
+             pub fn app() -> Router {{ Router::new().route(\"/next\", post(next)) }}\n"
+        );
+        let project = Project::new(&[
+            (
+                "Cargo.toml",
+                "[workspace]\nmembers = [\"store\", \"facade\", \"web\"]\n",
+            ),
+            ("store/Cargo.toml", &package("store", "")),
+            ("store/src/lib.rs", "pub mod jobs;\n"),
+            (
+                "store/src/jobs/mod.rs",
+                "mod take;\npub use self::take::take;\n",
+            ),
+            ("store/src/jobs/take.rs", &jobs),
+            (
+                "facade/Cargo.toml",
+                &package("facade", "store = { path = \"../store\" }\n"),
+            ),
+            ("facade/src/lib.rs", "pub use store::jobs;\n"),
+            (
+                "web/Cargo.toml",
+                &package("web", "facade = { path = \"../facade\" }\n"),
+            ),
+            ("web/src/lib.rs", &routes),
+        ]);
+        let run = project.run("scan . --no-config --output json");
+        let kinds: Vec<String> = run.json()["findings"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|f| f["entry_points"][0]["kind"].to_string())
+            .collect();
+        (run.rules(), kinds)
+    };
+    let claims = "UPDATE jobs SET state = 'taken' WHERE id = ?1";
+    let asks = "UPDATE jobs SET state = 'taken' WHERE id = ?1 AND state = 'open'";
+    for (used, call) in [
+        ("", "facade::jobs::take"),
+        ("use facade::jobs;\n", "jobs::take"),
+        ("use facade::jobs::take;\n", "take"),
+        ("use facade::jobs as work;\n", "work::take"),
+    ] {
+        let (rules, kinds) = scan(claims, used, call);
+        assert_eq!(rules, ["db-check-then-write"], "{used}{call}");
+        assert_eq!(kinds, ["\"route\""], "{used}{call}");
+        assert_eq!(
+            scan(asks, used, call).0,
+            Vec::<String>::new(),
+            "{used}{call}"
+        );
+    }
+}
+
 #[test]
 fn a_flag_that_only_one_call_can_set() {
     let with = |set: &str| {
