@@ -85,7 +85,7 @@ impl Interp<'_, '_, '_> {
         }
         // Whoever is waited for asks somebody.
         if self.awaited.contains(&view.dst) {
-            self.answers.insert(fallback);
+            self.note_answer(fallback);
         }
         fallback
     }
@@ -477,7 +477,7 @@ impl Interp<'_, '_, '_> {
             ResultRule::None => self.cx.syms.unknown(site),
             ResultRule::Made => self.made_with(view),
             ResultRule::Default if rule.asks_outside() => {
-                self.answers.insert(fallback);
+                self.note_answer(fallback);
                 fallback
             }
             ResultRule::Read | ResultRule::Default => {

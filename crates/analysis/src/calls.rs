@@ -598,6 +598,8 @@ impl<'a> Interp<'_, 'a, '_> {
             refined: FxHashMap::default(),
             results: FxHashMap::default(),
             map: vec![u32::MAX; summary.events.len()],
+            entered: u32::MAX,
+            mapped: FxHashMap::default(),
         };
         // What is not waited for runs beside us, not before what comes next.
         if !(entry.spawned || entry.detached && callee.is_async) {
@@ -617,6 +619,7 @@ impl<'a> Interp<'_, 'a, '_> {
         }
         if !inst.results.is_empty() {
             inst.refined.clear();
+            inst.mapped.clear();
         }
         for key in &summary.releases {
             let key = self.rewrite(*key, &mut inst);
@@ -682,7 +685,7 @@ impl<'a> Interp<'_, 'a, '_> {
         }
         self.add_deps(result, &deps);
         if summary.answers {
-            self.answers.insert(result);
+            self.note_answer(result);
         }
         if !summary.may_throw {
             self.sure.insert(result);

@@ -114,6 +114,8 @@ pub struct Interp<'c, 'a, 'm> {
     /// What a value that differs by the way taken can be.
     pub alternatives: FxHashMap<Sym, Vec<Sym>>,
     below: FxHashMap<Sym, Deps>,
+    /// How often something was found that changes what a value depends on.
+    pub(crate) changes: u32,
     /// Values that are the time, or made of it.
     clocks: FxHashSet<Sym>,
     /// What the function was given and compares with the time.
@@ -139,7 +141,7 @@ pub struct Interp<'c, 'a, 'm> {
     pub(crate) awaited: FxHashSet<Var>,
     /// What somebody outside answered: not made from what the question was made from, it says
     /// how things are there.
-    pub(crate) answers: FxHashSet<Sym>,
+    answers: FxHashSet<Sym>,
     /// What nobody but the call and who called it can have set.
     pub(crate) own: FxHashSet<Sym>,
     /// Receivers that were used as tables.
@@ -148,6 +150,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub(crate) through: Option<crate::later::Below>,
     /// What conditions depend on, asked for once a round.
     conditions: RefCell<Conditions>,
+    /// What values were derived from, when it was asked, and after how many changes that was.
+    derived: RefCell<FxHashMap<Sym, (u32, Deps)>>,
     /// Where dependencies are put together.
     pub(crate) scratch: RefCell<Vec<u64>>,
     /// Fields that this function sets.
@@ -207,6 +211,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             deps: FxHashMap::default(),
             alternatives: FxHashMap::default(),
             below: FxHashMap::default(),
+            changes: 0,
             stored: FxHashMap::default(),
             file_data: FxHashMap::default(),
             events: Vec::new(),
@@ -227,6 +232,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             tables: FxHashSet::default(),
             through: None,
             conditions: RefCell::default(),
+            derived: RefCell::default(),
             scratch: RefCell::default(),
             set_fields: FxHashSet::default(),
             used: FxHashSet::default(),
@@ -868,7 +874,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         let key = (self.ordinal, self.event_count);
         self.event_count += 1;
         if let Some(&id) = self.event_ids.get(&key) {
-            self.events[id as usize] = event;
+            let old = std::mem::replace(&mut self.events[id as usize], event);
+            // Of an answer it matters what was asked about.
+            self.changes += u32::from(old.loc.kind != self.events[id as usize].loc.kind);
             return Some(id);
         }
         if !has_room {
