@@ -84,7 +84,7 @@ impl Interp<'_, '_, '_> {
             }
         }
         // Whoever is waited for asks somebody.
-        if self.awaited.contains(&view.dst) {
+        if self.awaited.contains(view.dst) {
             self.note_answer(fallback);
         }
         fallback

@@ -248,7 +248,7 @@ impl<'a> Interp<'_, 'a, '_> {
             let deps = self.deps_of(result);
             if let (Some(own), Some(value)) = (call.value, value) {
                 self.add_deps(value, &deps);
-                inst.cache.insert(own, result);
+                inst.tables.cache.insert(own, result);
             }
             inst.results.entry(callee).or_default().extend(&deps);
         }
@@ -282,7 +282,7 @@ impl<'a> Interp<'_, 'a, '_> {
             return Deps::default();
         }
         let address = deps.address();
-        if let Some(known) = address.and_then(|at| inst.mapped.get(&at))
+        if let Some(known) = address.and_then(|at| inst.tables.mapped.get(&at))
             && known.changes.is_none_or(|changes| changes == self.changes)
         {
             return known.deps.clone();
@@ -293,12 +293,12 @@ impl<'a> Interp<'_, 'a, '_> {
         let mut reads_memory = false;
         for &word in deps.words() {
             let Some(event) = event_of_word(word) else {
-                if let Some(known) = inst.refined.get(&word) {
+                if let Some(known) = inst.tables.refined.get(&word) {
                     out.extend(known);
                 } else {
                     let refined = self.map_outer(Dep::unpack(word), inst);
                     out.extend(&refined);
-                    inst.refined.insert(word, refined);
+                    inst.tables.refined.insert(word, refined);
                 }
                 continue;
             };
@@ -331,7 +331,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 deps: out.clone(),
                 changes: reads_memory.then_some(self.changes),
             };
-            inst.mapped.insert(address, known);
+            inst.tables.mapped.insert(address, known);
         }
         out
     }
@@ -389,7 +389,7 @@ impl<'a> Interp<'_, 'a, '_> {
         let this_id = self.id;
         let vals = &self.vals;
         let params = &self.cx.param_cells;
-        let mut cache = std::mem::take(&mut inst.cache);
+        let mut cache = std::mem::take(&mut inst.tables.cache);
         let shared = &*inst;
         let new = self
             .cx
@@ -441,7 +441,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 }
                 _ => None,
             });
-        inst.cache = cache;
+        inst.tables.cache = cache;
         new
     }
 
@@ -482,16 +482,37 @@ pub(crate) struct Instance<'e> {
     pub(crate) lexical_this: bool,
     pub(crate) parent: Option<FuncId>,
     pub(crate) site: sym::Site,
-    pub(crate) cache: FxHashMap<Sym, Sym>,
-    /// What arguments and our variables depend on, asked for again and again.
-    pub(crate) refined: FxHashMap<u64, Deps>,
+    pub(crate) tables: Tables,
     /// What functions that were handed in depend on when they were called.
     pub(crate) results: FxHashMap<Sym, Deps>,
     pub(crate) map: Vec<u32>,
     /// Of the callee's events, those before this one have been put in.
     pub(crate) entered: u32,
-    /// Sets of the callee in our terms, by their address: many of its events depend on the same.
-    pub(crate) mapped: FxHashMap<usize, Mapped>,
+}
+
+/// What of a callee was said in our terms already.
+#[derive(Default)]
+pub(crate) struct Tables {
+    cache: FxHashMap<Sym, Sym>,
+    /// What arguments and our variables depend on, asked for again and again.
+    refined: FxHashMap<u64, Deps>,
+    /// Sets of the callee, by their address: many of its events depend on the same.
+    mapped: FxHashMap<usize, Mapped>,
+}
+
+impl Tables {
+    /// Nothing is true any more of what was said of dependencies.
+    pub(crate) fn forget_deps(&mut self) {
+        self.refined.clear();
+        self.mapped.clear();
+    }
+
+    /// Empty again, for the next call.
+    pub(crate) fn emptied(mut self) -> Self {
+        self.cache.clear();
+        self.forget_deps();
+        self
+    }
 }
 
 pub(crate) struct Mapped {
