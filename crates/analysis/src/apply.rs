@@ -84,8 +84,8 @@ impl Interp<'_, '_, '_> {
             }
         }
         // Whoever is waited for asks somebody.
-        if self.awaited.contains(&view.dst) {
-            self.answers.insert(fallback);
+        if self.awaited.contains(view.dst) {
+            self.note_answer(fallback);
         }
         fallback
     }
@@ -482,7 +482,7 @@ impl Interp<'_, '_, '_> {
             ResultRule::Added => self.added(view).unwrap_or(fallback),
             ResultRule::Format => self.formatted(view.args).unwrap_or(fallback),
             ResultRule::Default if rule.asks_outside() => {
-                self.answers.insert(fallback);
+                self.note_answer(fallback);
                 fallback
             }
             ResultRule::Read | ResultRule::Default => {

@@ -594,10 +594,10 @@ impl<'a> Interp<'_, 'a, '_> {
             lexical_this,
             parent: callee.parent,
             site,
-            cache: FxHashMap::default(),
-            refined: FxHashMap::default(),
+            tables: self.spare_tables.pop().unwrap_or_default(),
             results: FxHashMap::default(),
             map: vec![u32::MAX; summary.events.len()],
+            entered: u32::MAX,
         };
         // What is not waited for runs beside us, not before what comes next.
         if !(entry.spawned || entry.detached && callee.is_async) {
@@ -616,7 +616,7 @@ impl<'a> Interp<'_, 'a, '_> {
             self.enter_sym_call(call, &mut inst);
         }
         if !inst.results.is_empty() {
-            inst.refined.clear();
+            inst.tables.forget_deps();
         }
         for key in &summary.releases {
             let key = self.rewrite(*key, &mut inst);
@@ -673,6 +673,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 result = handle;
             }
         }
+        self.spare_tables.push(inst.tables.emptied());
         if self.is_tuples(&[result])
             && let SymKind::Object(fields) = self.cx.syms.kind(result).clone()
         {
@@ -682,7 +683,7 @@ impl<'a> Interp<'_, 'a, '_> {
         }
         self.add_deps(result, &deps);
         if summary.answers {
-            self.answers.insert(result);
+            self.note_answer(result);
         }
         if !summary.may_throw {
             self.sure.insert(result);

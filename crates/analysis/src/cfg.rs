@@ -265,6 +265,12 @@ impl Cfg {
     fn control_dependence(&mut self) {
         let n = self.succs.len();
         let exit = n as u32;
+        // A `return` in a `try` has two ways on: out, or into the handler.
+        let ends = |edges: &[Edge]| edges.len() == 1 && edges[0].kind == EdgeKind::Handler;
+        let parts = |edges: &[Edge]| edges.len() > 1 || ends(edges);
+        if !self.succs.iter().any(|edges| parts(edges)) {
+            return;
+        }
         let ipdom = self.post_dominators(|_, _| true);
         // What runs whichever way a condition goes, if only nothing fails, was not decided by it.
         let fails =
@@ -286,9 +292,7 @@ impl Cfg {
         let mut controls = vec![Vec::new(); n];
         for from in 0..n as u32 {
             let edges = &self.succs[from as usize];
-            // A `return` in a `try` has two ways on: out, or into the handler.
-            let ends = edges.len() == 1 && edges[0].kind == EdgeKind::Handler;
-            if edges.len() < 2 && !ends {
+            if !parts(edges) {
                 continue;
             }
             for edge in edges.clone() {

@@ -41,6 +41,8 @@ impl Dep {
     }
 }
 
+const SHARED: u64 = 1;
+const IMPLICIT: u64 = 1 << 1;
 const ASKED: u64 = 1 << 2;
 
 impl Dep {
@@ -57,11 +59,11 @@ impl Dep {
             | (u64::from(index & 0x0fff_ffff) << 34)
             | (u64::from(attr & 0x7fff_ffff) << 3)
             | (if self.asked { ASKED } else { 0 })
-            | (u64::from(self.implicit) << 1)
-            | u64::from(self.shared)
+            | (if self.implicit { IMPLICIT } else { 0 })
+            | (if self.shared { SHARED } else { 0 })
     }
 
-    fn unpack(word: u64) -> Self {
+    pub fn unpack(word: u64) -> Self {
         let index = (word >> 34) as u32 & 0x0fff_ffff;
         Self {
             source: match word >> 62 {
@@ -71,8 +73,8 @@ impl Dep {
             },
             attr: ((word >> 3) as u32 & 0x7fff_ffff).checked_sub(1).map(Name),
             asked: word & ASKED != 0,
-            implicit: word & 2 == 2,
-            shared: word & 1 == 1,
+            implicit: word & IMPLICIT != 0,
+            shared: word & SHARED != 0,
         }
     }
 }
@@ -91,6 +93,16 @@ fn adds(a: &[u64], b: &[u64]) -> bool {
         }
     }
     false
+}
+
+/// The event that a word is about, if it is about one. They come first in a set.
+pub fn event_of_word(word: u64) -> Option<u32> {
+    (word >> 62 == 0).then_some((word >> 34) as u32)
+}
+
+/// The same, about another event.
+pub fn word_of_event(word: u64, event: u32) -> u64 {
+    (word & ((1 << 34) - 1)) | (u64::from(event) << 34)
 }
 
 /// [`Deps::field`], for one of them.
@@ -164,6 +176,12 @@ impl PartialEq for Deps {
 
 impl Eq for Deps {}
 
+impl std::hash::Hash for Deps {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.words().hash(state);
+    }
+}
+
 impl std::fmt::Debug for Deps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.iter()).finish()
@@ -187,6 +205,11 @@ impl Growing {
     }
 
     pub fn insert(&mut self, word: u64) {
+        // Mostly they come in order.
+        if self.0.len() < MAX_DEPS && self.0.last().is_none_or(|last| *last < word) {
+            self.0.push(word);
+            return;
+        }
         if let Err(at) = self.0.binary_search(&word) {
             if self.0.len() >= MAX_DEPS {
                 if at >= MAX_DEPS {
@@ -309,20 +332,32 @@ impl Deps {
         }
     }
 
-    pub fn extend(&mut self, other: &Self) {
+    /// Both in one. Did that make it another?
+    pub fn extend(&mut self, other: &Self) -> bool {
         if other.0.is_empty() || self == other {
-            return;
+            return false;
         }
         if self.0.is_empty() {
             self.clone_from(other);
-            return;
+            return true;
         }
-        if let Some(merged) = merged(&self.0, &other.0) {
-            *self = if *merged == *other.0 {
-                other.clone()
-            } else {
-                Self(merged.as_slice().into())
-            };
+        let Some(merged) = merged(&self.0, &other.0) else {
+            return false;
+        };
+        *self = if *merged == *other.0 {
+            other.clone()
+        } else {
+            Self(merged.as_slice().into())
+        };
+        true
+    }
+
+    /// Where the words are kept, if others can have the same: equal sets need not have one
+    /// address, but sets at one address are equal for as long as one of them is there.
+    pub fn address(&self) -> Option<usize> {
+        match &self.0 {
+            Words::Many(words) => Some(words.as_ptr().addr()),
+            Words::Few(..) => None,
         }
     }
 
@@ -370,27 +405,35 @@ impl Deps {
         if self.0.is_empty() || wrappers.contains(&name) {
             return self.clone();
         }
-        self.iter()
-            .map(|d| Dep {
-                attr: d.attr.or(Some(name)),
-                ..d
-            })
-            .collect()
+        self.each(|word| Some(word_of_field(word, name)))
     }
 
     /// The same, having passed through shared memory.
     pub fn through_memory(&self) -> Self {
-        self.iter().map(|d| Dep { shared: true, ..d }).collect()
+        self.each(|word| Some(word | SHARED))
     }
 
     /// The same, for what only decides which value it is.
     pub fn as_implicit(&self) -> Self {
-        self.iter()
-            .map(|d| Dep {
-                implicit: true,
-                ..d
-            })
-            .collect()
+        self.each(|word| Some(word | IMPLICIT))
+    }
+
+    /// The set of what becomes of each.
+    fn each(&self, becomes: impl Fn(u64) -> Option<u64>) -> Self {
+        let words: Buffer = self.0.iter().filter_map(|word| becomes(*word)).collect();
+        if *words == *self.0 {
+            return self.clone();
+        }
+        Self::of(words)
+    }
+
+    fn of(mut words: Buffer) -> Self {
+        if !words.is_sorted_by(|a, b| a < b) {
+            words.sort_unstable();
+            words.dedup();
+        }
+        words.truncate(MAX_DEPS);
+        Self(words.as_slice().into())
     }
 
     /// The same, for an answer to what was made from it.
@@ -399,21 +442,15 @@ impl Deps {
         Self::from_words(&mut asked.collect())
     }
 
-    /// Events have other numbers now, or none (`u32::MAX`).
-    pub fn renumber(&mut self, map: &[u32]) {
-        *self = self
-            .iter()
-            .filter_map(|d| match d.source {
-                Source::Event(e) => {
-                    let new = map[e as usize];
-                    (new != u32::MAX).then_some(Dep {
-                        source: Source::Event(new),
-                        ..d
-                    })
-                }
-                _ => Some(d),
-            })
-            .collect();
+    /// The same, where events have other numbers, or none (`u32::MAX`).
+    pub fn renumbered(&self, map: &[u32]) -> Self {
+        self.each(|word| match event_of_word(word) {
+            Some(e) => match map[e as usize] {
+                u32::MAX => None,
+                new => Some(word_of_event(word, new)),
+            },
+            None => Some(word),
+        })
     }
 
     pub fn events(&self) -> impl Iterator<Item = (u32, Option<Name>)> + '_ {
@@ -423,22 +460,25 @@ impl Deps {
         })
     }
 
+    /// Those on one event: they stand side by side.
+    pub fn on_event(&self, event: u32) -> impl Iterator<Item = Dep> + '_ {
+        let first = Dep::on(Source::Event(event)).pack();
+        let at = self.0.partition_point(|w| *w < first);
+        self.0[at..]
+            .iter()
+            .take_while(move |w| event_of_word(**w) == Some(event))
+            .map(|w| Dep::unpack(*w))
+    }
+
     /// Is the event among them?
     pub fn has_event(&self, event: u32) -> bool {
-        const SOURCE: u64 = !((1 << 34) - 1);
-        let first = Dep::on(Source::Event(event)).pack() & SOURCE;
-        let at = self.0.partition_point(|w| *w < first);
-        self.0.get(at).is_some_and(|w| w & SOURCE == first)
+        self.on_event(event).next().is_some()
     }
 }
 
 impl FromIterator<Dep> for Deps {
     fn from_iter<T: IntoIterator<Item = Dep>>(iter: T) -> Self {
-        let mut words: Buffer = iter.into_iter().map(Dep::pack).collect();
-        words.sort_unstable();
-        words.dedup();
-        words.truncate(MAX_DEPS);
-        Self(words.as_slice().into())
+        Self::of(iter.into_iter().map(Dep::pack).collect())
     }
 }
 

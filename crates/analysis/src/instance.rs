@@ -2,7 +2,9 @@
 //! are rewritten, events and windows are put in at the call.
 
 use crate::calls::{Entry, MAX_DEPTH};
-use crate::effect::{Dep, Deps, Event, Frame, Growing, Loc, Lock, Row, Source, Window};
+use crate::effect::{
+    Dep, Deps, Event, Frame, Growing, Loc, Lock, Row, Source, Window, event_of_word, word_of_event,
+};
 use crate::interp::{InnerWindow, Interp};
 use crate::summary::{Summary, SymCall};
 use crate::sym::{self, Sym, SymKind};
@@ -16,6 +18,7 @@ impl<'a> Interp<'_, 'a, '_> {
     pub(crate) fn enter_events(&mut self, summary: &Summary, inst: &mut Instance<'_>) {
         let number = self.ordinal;
         for (i, e) in summary.events.iter().enumerate() {
+            inst.entered = i as u32;
             if e.local {
                 continue;
             }
@@ -105,6 +108,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 inst.map[i] = id;
             }
         }
+        inst.entered = u32::MAX;
         // What a container or variable was given below is known here, too.
         for e in summary
             .events
@@ -244,7 +248,7 @@ impl<'a> Interp<'_, 'a, '_> {
             let deps = self.deps_of(result);
             if let (Some(own), Some(value)) = (call.value, value) {
                 self.add_deps(value, &deps);
-                inst.cache.insert(own, result);
+                inst.tables.cache.insert(own, result);
             }
             inst.results.entry(callee).or_default().extend(&deps);
         }
@@ -277,48 +281,59 @@ impl<'a> Interp<'_, 'a, '_> {
         if deps.is_empty() {
             return Deps::default();
         }
+        let address = deps.address();
+        if let Some(known) = address.and_then(|at| inst.tables.mapped.get(&at))
+            && known.changes.is_none_or(|changes| changes == self.changes)
+        {
+            return known.deps.clone();
+        }
         let mut out = Growing::new();
         let mut before = u32::MAX;
-        for dep in deps.iter() {
-            match dep.source {
-                Source::Event(i) => {
-                    let id = inst.map.get(i as usize).copied().unwrap_or(u32::MAX);
-                    if id != u32::MAX {
-                        let mapped = Dep {
-                            source: Source::Event(id),
-                            ..dep
-                        };
-                        out.insert(mapped.pack());
-                        // Of one event there can be several attributes, one after the other.
-                        if std::mem::replace(&mut before, id) == id {
-                            continue;
-                        }
-                        // What a place in memory was given here, the callee read there.
-                        let event = &self.events[id as usize];
-                        if event.loc.kind == ResourceKind::Memory && event.act.is_read() {
-                            let place = event.loc.key;
-                            if let Some(given) = self.deps.get(&place) {
-                                out.extend(given);
-                            }
-                            if let Some(given) = self.below_of(place) {
-                                out.extend(given);
-                            }
-                        }
-                    }
+        let mut is_whole = true;
+        let mut reads_memory = false;
+        for &word in deps.words() {
+            let Some(event) = event_of_word(word) else {
+                if let Some(known) = inst.tables.refined.get(&word) {
+                    out.extend(known);
+                } else {
+                    let refined = self.map_outer(Dep::unpack(word), inst);
+                    out.extend(&refined);
+                    inst.tables.refined.insert(word, refined);
                 }
-                Source::Param(_) | Source::Cell(_) => {
-                    let word = dep.pack();
-                    if let Some(known) = inst.refined.get(&word) {
-                        out.extend(known);
-                    } else {
-                        let refined = self.map_outer(dep, inst);
-                        out.extend(&refined);
-                        inst.refined.insert(word, refined);
-                    }
+                continue;
+            };
+            let id = inst.map.get(event as usize).copied().unwrap_or(u32::MAX);
+            is_whole &= event < inst.entered;
+            if id == u32::MAX {
+                continue;
+            }
+            out.insert(word_of_event(word, id));
+            // Of one event there can be several attributes, one after the other.
+            if std::mem::replace(&mut before, id) == id {
+                continue;
+            }
+            // What a place in memory was given here, the callee read there.
+            let event = &self.events[id as usize];
+            if event.loc.kind == ResourceKind::Memory && event.act.is_read() {
+                reads_memory = true;
+                let place = event.loc.key;
+                if let Some(given) = self.deps.get(&place) {
+                    out.extend(given);
+                }
+                if let Some(given) = self.below_of(place) {
+                    out.extend(given);
                 }
             }
         }
-        out.end()
+        let out = out.end();
+        if let Some(address) = address.filter(|_| is_whole) {
+            let known = Mapped {
+                deps: out.clone(),
+                changes: reads_memory.then_some(self.changes),
+            };
+            inst.tables.mapped.insert(address, known);
+        }
+        out
     }
 
     /// What an argument, or a variable of ours, depends on.
@@ -374,7 +389,7 @@ impl<'a> Interp<'_, 'a, '_> {
         let this_id = self.id;
         let vals = &self.vals;
         let params = &self.cx.param_cells;
-        let mut cache = std::mem::take(&mut inst.cache);
+        let mut cache = std::mem::take(&mut inst.tables.cache);
         let shared = &*inst;
         let new = self
             .cx
@@ -426,7 +441,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 }
                 _ => None,
             });
-        inst.cache = cache;
+        inst.tables.cache = cache;
         new
     }
 
@@ -467,12 +482,43 @@ pub(crate) struct Instance<'e> {
     pub(crate) lexical_this: bool,
     pub(crate) parent: Option<FuncId>,
     pub(crate) site: sym::Site,
-    pub(crate) cache: FxHashMap<Sym, Sym>,
-    /// What arguments and our variables depend on, asked for again and again.
-    pub(crate) refined: FxHashMap<u64, Deps>,
+    pub(crate) tables: Tables,
     /// What functions that were handed in depend on when they were called.
     pub(crate) results: FxHashMap<Sym, Deps>,
     pub(crate) map: Vec<u32>,
+    /// Of the callee's events, those before this one have been put in.
+    pub(crate) entered: u32,
+}
+
+/// What of a callee was said in our terms already.
+#[derive(Default)]
+pub(crate) struct Tables {
+    cache: FxHashMap<Sym, Sym>,
+    /// What arguments and our variables depend on, asked for again and again.
+    refined: FxHashMap<u64, Deps>,
+    /// Sets of the callee, by their address: many of its events depend on the same.
+    mapped: FxHashMap<usize, Mapped>,
+}
+
+impl Tables {
+    /// Nothing is true any more of what was said of dependencies.
+    pub(crate) fn forget_deps(&mut self) {
+        self.refined.clear();
+        self.mapped.clear();
+    }
+
+    /// Empty again, for the next call.
+    pub(crate) fn emptied(mut self) -> Self {
+        self.cache.clear();
+        self.forget_deps();
+        self
+    }
+}
+
+pub(crate) struct Mapped {
+    deps: Deps,
+    /// Good for as long as no value of ours is found to depend on more; always, if none was asked.
+    changes: Option<u32>,
 }
 
 impl Instance<'_> {

@@ -11,6 +11,7 @@ mod flow;
 mod memory;
 mod ready;
 mod values;
+mod vars;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,6 +30,7 @@ use crate::effect::{Act, Dep, Deps, Event, Frame, Loc, Lock, Pos, Source, Window
 use crate::room::Room;
 use crate::summary::{Summary, SymCall};
 use crate::sym::{self, CallSym, CalleeSym, NewOf, Site, Sym, SymKind};
+use vars::VarSet;
 
 /// Functions that do more than this are cut off; nobody reads a report that long.
 pub const MAX_EVENTS: usize = 500;
@@ -117,6 +119,8 @@ pub struct Interp<'c, 'a, 'm> {
     /// Values that a variable has where a test says so, and nothing elsewhere; with the tests.
     pub picked: Vec<(Sym, Rc<Deps>)>,
     below: FxHashMap<Sym, Deps>,
+    /// How often something was found that changes what a value depends on.
+    pub(crate) changes: u32,
     /// Values that are the time, or made of it.
     clocks: FxHashSet<Sym>,
     /// What the function was given and compares with the time.
@@ -138,11 +142,11 @@ pub struct Interp<'c, 'a, 'm> {
     /// What was asked about where it lies.
     pub judged: Deps,
     /// Registers whose value is the receiver of a further call, or used at all.
-    pub receivers: FxHashSet<Var>,
-    pub(crate) awaited: FxHashSet<Var>,
+    pub(crate) receivers: VarSet,
+    pub(crate) awaited: VarSet,
     /// What somebody outside answered: not made from what the question was made from, it says
     /// how things are there.
-    pub(crate) answers: FxHashSet<Sym>,
+    answers: FxHashSet<Sym>,
     /// What nobody but the call and who called it can have set.
     pub(crate) own: FxHashSet<Sym>,
     /// Receivers that were used as tables.
@@ -151,11 +155,15 @@ pub struct Interp<'c, 'a, 'm> {
     pub(crate) through: Option<crate::later::Below>,
     /// What conditions depend on, asked for once a round.
     conditions: RefCell<Conditions>,
+    /// What values were derived from, when it was asked, and after how many changes that was.
+    derived: RefCell<FxHashMap<Sym, (u32, Deps)>>,
     /// Where dependencies are put together.
     pub(crate) scratch: RefCell<Vec<u64>>,
+    /// Tables that callees were put in with, for the next.
+    pub(crate) spare_tables: Vec<crate::instance::Tables>,
     /// Fields that this function sets.
     set_fields: FxHashSet<Name>,
-    pub used: FxHashSet<Var>,
+    pub(crate) used: VarSet,
     /// Current instruction.
     pub at: Pos,
     pub ordinal: u32,
@@ -211,6 +219,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             alternatives: FxHashMap::default(),
             picked: Vec::new(),
             below: FxHashMap::default(),
+            changes: 0,
             stored: FxHashMap::default(),
             file_data: FxHashMap::default(),
             events: Vec::new(),
@@ -224,16 +233,18 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             room: Room::default(),
             gates: Vec::new(),
             judged: Deps::default(),
-            receivers: FxHashSet::default(),
-            awaited: FxHashSet::default(),
+            receivers: VarSet::of(function.vars.len()),
+            awaited: VarSet::default(),
             answers: FxHashSet::default(),
             own: FxHashSet::default(),
             tables: FxHashSet::default(),
             through: None,
             conditions: RefCell::default(),
+            derived: RefCell::default(),
             scratch: RefCell::default(),
+            spare_tables: Vec::new(),
             set_fields: FxHashSet::default(),
-            used: FxHashSet::default(),
+            used: VarSet::of(function.vars.len()),
             at: Pos { block: 0, inst: 0 },
             ordinal: 0,
             span: function.span,
@@ -266,23 +277,15 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
 
     fn prepare(&mut self) {
         let mut calls = 0;
-        let mut once: FxHashSet<Var> = self.function.params.iter().copied().collect();
-        let mut cells: FxHashSet<Var> = FxHashSet::default();
-        for (b, block) in self.function.blocks.iter().enumerate() {
+        let mut once = VarSet::of(self.function.vars.len());
+        once.extend(self.function.params.iter().copied());
+        for block in &self.function.blocks {
             self.call_ordinals.push(calls);
             for inst in &block.insts {
-                let set = match &inst.op {
-                    Op::StoreVar { cell, .. } if cell.owner == self.id => Some(cell.var),
-                    op => op.dst(),
-                };
-                if let Some(v) = set {
-                    if !once.insert(v) {
-                        self.several.insert(v);
-                    }
-                    self.set_in.entry(v).or_default().push(b as u32);
-                    if matches!(inst.op, Op::StoreVar { .. }) {
-                        cells.insert(v);
-                    }
+                if let Some(v) = self.sets(&inst.op)
+                    && !once.insert(v)
+                {
+                    self.several.insert(v);
                 }
                 match &inst.op {
                     Op::Call { callee, args, .. } => {
@@ -359,15 +362,40 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 _ => {}
             }
         }
-        let several = &self.several;
-        self.set_in
-            .retain(|v, _| several.contains(v) && !cells.contains(v));
+        self.note_where_set();
         for (i, param) in self.function.params.iter().enumerate() {
             let sym = self.cx.syms.make(SymKind::Param(i as u32));
             self.vals[param.0 as usize] = sym;
             // A parameter that is set again joins what it is set to.
             self.assigned[param.0 as usize] = u32::MAX;
         }
+    }
+
+    /// The variable that an instruction sets.
+    fn sets(&self, op: &Op) -> Option<Var> {
+        match op {
+            Op::StoreVar { cell, .. } if cell.owner == self.id => Some(cell.var),
+            op => op.dst(),
+        }
+    }
+
+    fn note_where_set(&mut self) {
+        if self.several.is_empty() {
+            return;
+        }
+        let mut cells: FxHashSet<Var> = FxHashSet::default();
+        for (b, block) in self.function.blocks.iter().enumerate() {
+            for inst in &block.insts {
+                let Some(v) = self.sets(&inst.op).filter(|v| self.several.contains(v)) else {
+                    continue;
+                };
+                self.set_in.entry(v).or_default().push(b as u32);
+                if matches!(inst.op, Op::StoreVar { .. }) {
+                    cells.insert(v);
+                }
+            }
+        }
+        self.set_in.retain(|v, _| !cells.contains(v));
     }
 
     fn needs_two_rounds(&self) -> bool {
@@ -695,7 +723,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                     .filter(|a| a.name.is_none())
                     .map(|a| self.val(a.value))
                     .collect();
-                let awaited = self.used.contains(dst);
+                let awaited = self.used.contains(*dst);
                 let before = self.acquires.len();
                 let sym = self.call(call, *dst, callee, &args, &named, *kind, awaited);
                 // What entering a resource takes, leaving it gives back.
@@ -884,7 +912,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         let key = (self.ordinal, self.event_count);
         self.event_count += 1;
         if let Some(&id) = self.event_ids.get(&key) {
-            self.events[id as usize] = event;
+            let old = std::mem::replace(&mut self.events[id as usize], event);
+            // Of an answer it matters what was asked about.
+            self.changes += u32::from(old.loc.kind != self.events[id as usize].loc.kind);
             return Some(id);
         }
         if !has_room {

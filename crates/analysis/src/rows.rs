@@ -55,7 +55,7 @@ impl Interp<'_, '_, '_> {
         // Text that is only prepared here, without parameters, is run where the result is used.
         if !prepared
             && view.args.len() < 2
-            && self.receivers.contains(&view.dst)
+            && self.receivers.contains(view.dst)
             && !self.is_promise_chain(view.dst)
         {
             return Some(fallback);
@@ -229,7 +229,7 @@ impl Interp<'_, '_, '_> {
     pub fn is_looked_at(&self, dst: Var) -> bool {
         let mut var = dst;
         for _ in 0..3 {
-            if !self.used.contains(&var) {
+            if !self.used.contains(var) {
                 return false;
             }
             let next = self
@@ -661,7 +661,7 @@ impl Interp<'_, '_, '_> {
 
     /// The last call of a chain such as `db.select().from(t).where(…)`.
     pub fn chain_call(&mut self, view: &CallView<'_>, fallback: Sym) -> Option<Sym> {
-        if self.receivers.contains(&view.dst) && !self.is_promise_chain(view.dst) {
+        if self.receivers.contains(view.dst) && !self.is_promise_chain(view.dst) {
             return None;
         }
         let (steps, start) = self.chain_steps(fallback)?;

@@ -438,30 +438,54 @@ pub(crate) fn compress(summary: &mut Summary) {
             }
         }
     }
-    if kept.len() < map.len() {
-        let renumber = |deps: &mut Deps| deps.renumber(&map);
-        for e in &mut kept {
-            renumber(&mut e.data);
-            renumber(&mut e.key_deps);
-            renumber(&mut e.ctrl);
-            if let Some(row) = &mut e.row
-                && row.conditions.iter().any(|c| !c.1.is_empty())
-            {
-                let mut new = crate::effect::Row::clone(row);
-                new.conditions.iter_mut().for_each(|c| c.1.renumber(&map));
-                *row = Rc::new(new);
+    summary.events = kept;
+    renumber(summary, &map);
+}
+
+/// Events have other numbers now. Most of what a function does depends on the same few sets:
+/// each is kept once, and callers need to say it in their terms only once.
+fn renumber(summary: &mut Summary, map: &[u32]) {
+    let same = summary.events.len() == map.len();
+    let mut known: FxHashMap<Deps, Deps> = FxHashMap::default();
+    let mut renumber = |deps: &mut Deps| {
+        if deps.address().is_none() {
+            if !same {
+                *deps = deps.renumbered(map);
             }
+            return;
         }
-        renumber(&mut summary.ret_deps);
-        for (_, deps) in &mut summary.ret_parts {
-            renumber(deps);
+        if let Some(new) = known.get(deps) {
+            deps.clone_from(new);
+            return;
         }
-        renumber(&mut summary.throw_deps);
-        for call in &mut summary.sym_calls {
-            call.arg_deps.iter_mut().for_each(|d| d.renumber(&map));
+        let new = if same {
+            deps.clone()
+        } else {
+            deps.renumbered(map)
+        };
+        known.insert(std::mem::replace(deps, new.clone()), new);
+    };
+    for e in &mut summary.events {
+        renumber(&mut e.data);
+        renumber(&mut e.key_deps);
+        renumber(&mut e.ctrl);
+        if !same
+            && let Some(row) = &mut e.row
+            && row.conditions.iter().any(|c| !c.1.is_empty())
+        {
+            let mut new = crate::effect::Row::clone(row);
+            new.conditions.iter_mut().for_each(|c| renumber(&mut c.1));
+            *row = Rc::new(new);
         }
     }
-    summary.events = kept;
+    renumber(&mut summary.ret_deps);
+    for (_, deps) in &mut summary.ret_parts {
+        renumber(deps);
+    }
+    renumber(&mut summary.throw_deps);
+    for call in &mut summary.sym_calls {
+        call.arg_deps.iter_mut().for_each(&mut renumber);
+    }
 }
 
 /// Calls between an access to memory and the last function that hears of it.

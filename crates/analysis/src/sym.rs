@@ -6,7 +6,8 @@
 //! caller: that is how `save(path)` three calls below a handler becomes a
 //! write of `this.dir + "/" + name`.
 
-use indexmap::IndexSet;
+use indexmap::IndexMap;
+use indexmap::map::Entry;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use toctou_core::Name;
 use toctou_core::ir::{Cell, ClassId, FuncId, ModuleId};
@@ -89,7 +90,7 @@ const MAX_SIZE: u32 = 400;
 
 #[derive(Default)]
 pub struct Syms {
-    kinds: IndexSet<SymKind, FxBuildHasher>,
+    kinds: IndexMap<SymKind, (), FxBuildHasher>,
     /// Depth and size of the term, whether it mentions something fresh, and whether it
     /// can change under substitution.
     info: Vec<Info>,
@@ -112,7 +113,10 @@ struct Info {
 
 impl Syms {
     pub fn kind(&self, sym: Sym) -> &SymKind {
-        &self.kinds[sym.0 as usize]
+        match self.kinds.get_index(sym.0 as usize) {
+            Some((kind, ())) => kind,
+            None => unreachable!("a symbol that was not made here"),
+        }
     }
 
     /// A part of an entry whose key this call has made for itself.
@@ -140,12 +144,15 @@ impl Syms {
     }
 
     pub fn make(&mut self, kind: SymKind) -> Sym {
-        if let Some(known) = self.kinds.get_index_of(&kind) {
-            return Sym(known as u32);
-        }
         if let Some(made) = self.made_already(&kind) {
-            return made;
+            let known = self.kinds.get_index_of(&kind);
+            return known.map_or(made, |known| Sym(known as u32));
         }
+        let new = match self.kinds.entry(kind) {
+            Entry::Occupied(known) => return Sym(known.index() as u32),
+            Entry::Vacant(new) => new,
+        };
+        let kind = new.key();
         let mut info = Info {
             depth: 0,
             size: 1,
@@ -161,7 +168,7 @@ impl Syms {
                     | SymKind::Handle(_)
             ),
         };
-        for_each_child(&kind, |child| {
+        for_each_child(kind, |child| {
             let c = self.info[child.0 as usize];
             info.depth = info.depth.max(c.depth.saturating_add(1));
             info.size = info.size.saturating_add(c.size);
@@ -170,7 +177,7 @@ impl Syms {
         });
         if info.depth > MAX_DEPTH || info.size > MAX_SIZE {
             // Equal deep terms stay equal: the stand-in is made from the term itself.
-            let site = hash_kind(&kind);
+            let site = hash_kind(kind);
             return self.make(if info.fresh {
                 SymKind::Fresh(site)
             } else {
@@ -178,7 +185,9 @@ impl Syms {
             });
         }
         self.info.push(info);
-        Sym(self.kinds.insert_full(kind).0 as u32)
+        let sym = Sym(new.index() as u32);
+        new.insert(());
+        sym
     }
 
     /// Is what this would normalise the normaliser's own result?
@@ -293,7 +302,7 @@ impl Syms {
         cache: &mut FxHashMap<Sym, Sym>,
         leaf: &mut dyn FnMut(&mut Self, Sym) -> Option<Sym>,
     ) -> Sym {
-        let kind = self.kinds[sym.0 as usize].clone();
+        let kind = self.kind(sym).clone();
         let kind = match kind {
             SymKind::Field(base, name) => {
                 let base = self.rewrite(base, cache, leaf);

@@ -63,31 +63,25 @@ impl Interp<'_, '_, '_> {
         stops.insert(read.at);
         let data = write
             .data
-            .iter()
-            .any(|d| !d.implicit && d.source == crate::effect::Source::Event(r as u32) && !d.asked);
+            .on_event(r as u32)
+            .any(|d| !d.implicit && !d.asked);
         for (i, e) in self.events.iter().enumerate() {
             if i == r || i == w || e.at == write.at || e.at == read.at || passed(e) {
                 continue;
             }
-            let trusted = if data {
-                write.data.events().any(|(d, _)| d as usize == i)
-            } else {
-                write
-                    .data
-                    .events()
-                    .chain(write.ctrl.events())
-                    .any(|(d, _)| d as usize == i)
-            };
-            if e.act.is_read() && e.loc == read.loc && trusted {
+            let trusted = |i: u32| write.data.has_event(i) || !data && write.ctrl.has_event(i);
+            if e.act.is_read() && e.loc == read.loc && trusted(i as u32) {
                 stops.insert(e.at);
             }
             // What is opened below, after a check there, is a window there.
-            let checked_below = e.call.is_some()
-                && e.ctrl.events().any(|(c, _)| {
-                    let check = &self.events[c as usize];
-                    check.call == e.call && check.loc.kind == ResourceKind::Memory
-                });
-            if e.act == Act::Open && !checked_below {
+            let checked_below = || {
+                e.call.is_some()
+                    && e.ctrl.events().any(|(c, _)| {
+                        let check = &self.events[c as usize];
+                        check.call == e.call && check.loc.kind == ResourceKind::Memory
+                    })
+            };
+            if e.act == Act::Open && !checked_below() {
                 others.insert(e.at);
                 if e.loc.kind == ResourceKind::External {
                     opened.insert(e.at);

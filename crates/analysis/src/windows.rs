@@ -9,7 +9,7 @@ use toctou_core::finding::ResourceKind;
 use toctou_core::ir::Term;
 use toctou_models::Mode;
 
-use crate::effect::{Act, Deps, Event, Window};
+use crate::effect::{Act, Deps, Event, Pos, Window};
 use crate::held::{Held, MAX_ACQUIRES};
 use crate::interp::Interp;
 use crate::latch::Latch;
@@ -53,12 +53,20 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
 impl Interp<'_, '_, '_> {
     /// What decides about each event, in this function.
     pub(crate) fn event_controls(&mut self) -> Vec<Deps> {
-        let mut out = Vec::with_capacity(self.events.len());
+        let mut out: Vec<Deps> = Vec::with_capacity(self.events.len());
+        // Of one call there are many, and the same decides about all of them.
+        let mut before: Option<(Pos, Deps)> = None;
         for e in &self.events {
             let stored = matches!(e.loc.kind, ResourceKind::File | ResourceKind::Row);
             let asked = e.act.is_write() || e.act == Act::Open || e.act == Act::Read && stored;
             if !asked {
                 out.push(Deps::default());
+                continue;
+            }
+            if let Some((at, deps)) = &before
+                && *at == e.at
+            {
+                out.push(deps.clone());
                 continue;
             }
             let mut deps = Deps::clone(&self.control_deps(e.at.block));
@@ -69,12 +77,16 @@ impl Interp<'_, '_, '_> {
                     deps.extend_within(gate);
                 }
             }
+            before = Some((e.at, deps.clone()));
             out.push(deps);
         }
         out
     }
 
     pub(crate) fn own_windows(&self, held: &Held, latches: &[Latch], out: &mut Vec<Rc<Window>>) {
+        const NONE: usize = usize::MAX;
+        // Which pair of the write at hand is the one with this read?
+        let mut pair_of = vec![NONE; self.events.len()];
         for (w, write) in self.events.iter().enumerate() {
             if out.len() >= MAX_WINDOWS {
                 return;
@@ -97,14 +109,12 @@ impl Interp<'_, '_, '_> {
             let mut note = |r: u32, data: bool, keyed: bool, attr: Option<Name>| {
                 // That it went well is nothing that was looked at.
                 let attr = attr.filter(|a| !others.contains(a));
-                let slot = match pairs.iter_mut().find(|p| p.0 == r) {
-                    Some(slot) => slot,
-                    None => {
-                        pairs.push((r, false, false, Vec::new()));
-                        let last = pairs.len() - 1;
-                        &mut pairs[last]
-                    }
-                };
+                let pair = &mut pair_of[r as usize];
+                if *pair == NONE {
+                    *pair = pairs.len();
+                    pairs.push((r, false, false, Vec::new()));
+                }
+                let slot = &mut pairs[*pair];
                 slot.1 |= data;
                 slot.2 |= keyed;
                 if let Some(a) = attr
@@ -143,7 +153,8 @@ impl Interp<'_, '_, '_> {
                     }
                 }
             }
-            for (r, attr) in self.taken_by(w) {
+            let taken = self.taken_by(w);
+            for &(r, attr) in &taken {
                 note(r, false, false, attr);
             }
             let waited = self.waited_for(write);
@@ -162,6 +173,7 @@ impl Interp<'_, '_, '_> {
                 }
             }
             for (r, data, keyed, checked) in pairs {
+                pair_of[r as usize] = NONE;
                 // Memory that was read, changed and read again is as fresh as can be.
                 let stale = direct.contains(&r)
                     || self.events[r as usize].loc.kind != ResourceKind::Memory
@@ -170,12 +182,9 @@ impl Interp<'_, '_, '_> {
                 if !data
                     && !keyed
                     && !write.ctrl.has_event(r)
-                    && !write
-                        .data
-                        .iter()
-                        .any(|d| d.implicit && d.source == crate::effect::Source::Event(r))
+                    && !write.data.on_event(r).any(|d| d.implicit)
                     && self.events[r as usize].act != Act::Write
-                    && !self.taken_by(w).iter().any(|t| t.0 == r)
+                    && !taken.iter().any(|t| t.0 == r)
                     && !waited.contains(&r)
                 {
                     continue;
@@ -222,9 +231,6 @@ impl Interp<'_, '_, '_> {
         if r == w || (read.call.is_some() && read.call == write.call) {
             return None;
         }
-        if self.is_done_by_both(read, write) {
-            return None;
-        }
         if self.guarded
             && write.loc.kind == ResourceKind::Memory
             && !self.cx.is_behind_holder(write.loc.key, self.id)
@@ -232,22 +238,12 @@ impl Interp<'_, '_, '_> {
             return None;
         }
         let temp = read.act == Act::Write;
-        let tested = write.ctrl.has_event(r as u32)
-            || write
-                .data
-                .iter()
-                .any(|d| d.implicit && d.source == crate::effect::Source::Event(r as u32));
+        let mut tests = (write.ctrl.on_event(r as u32))
+            .chain(write.data.on_event(r as u32).filter(|d| d.implicit))
+            .peekable();
+        let tested = tests.peek().is_some();
         // To ask whether a path resolves at all is not to judge where it leads.
-        let judged = write
-            .ctrl
-            .events()
-            .chain(write.data.iter().filter_map(|d| match d.source {
-                crate::effect::Source::Event(e) if d.implicit => Some((e, d.attr)),
-                _ => None,
-            }))
-            .any(|(e, attr)| {
-                e as usize == r && attr.is_none_or(|a| !self.cx.words.others.contains(&a))
-            });
+        let judged = tests.any(|d| d.attr.is_none_or(|a| !self.cx.words.others.contains(&a)));
         let resolved = read.act == Act::Resolve
             && tested
             && judged
@@ -262,7 +258,6 @@ impl Interp<'_, '_, '_> {
         let counted = tested && self.counts_up(r, w);
         let data = data && !counted;
         let chosen = keyed && self.chose_another(r as u32, write);
-        let taken = !tested && self.taken_by(w).iter().any(|t| t.0 as usize == r);
         if temp {
             let near = read.call.is_none() || write.call.is_none();
             if write.mode != Mode::Replace || write.act != Act::Delete || !near {
@@ -286,12 +281,16 @@ impl Interp<'_, '_, '_> {
             }
             // Only the choice of the place depends on it: a listing, then a name made from it.
             if keyed && !data && checked.is_empty() && !path_check && !chosen {
-                let controls = write.ctrl.events().any(|(e, _)| e as usize == r);
+                let controls = write.ctrl.has_event(r as u32);
                 if !controls && read.act != Act::List && !self.claims(read, write) {
                     return None;
                 }
             }
         }
+        if self.is_done_by_both(read, write) {
+            return None;
+        }
+        let taken = !tested && self.taken_by(w).iter().any(|t| t.0 as usize == r);
         let looked = read.loc.kind == ResourceKind::File && !temp && !data;
         if looked && (self.looks_after(read, write) || self.puts_right(r, write)) {
             return None;

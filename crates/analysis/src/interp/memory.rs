@@ -254,7 +254,8 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             *self.cx.syms.kind(at)
         {
             if !self.is_constant(base) && !self.is_param(base) {
-                self.below.entry(base).or_default().extend(data);
+                let more = self.below.entry(base).or_default().extend(data);
+                self.changes += u32::from(more);
             }
             at = base;
         }

@@ -204,7 +204,8 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         if deps.is_empty() || self.is_constant(sym) {
             return;
         }
-        self.deps.entry(sym).or_default().extend(deps);
+        let more = self.deps.entry(sym).or_default().extend(deps);
+        self.changes += u32::from(more);
     }
 
     pub fn is_constant(&self, sym: Sym) -> bool {
@@ -227,13 +228,28 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
 
     /// What a value was derived from.
     pub fn deps_of(&self, sym: Sym) -> Deps {
+        if self.is_constant(sym) {
+            return Deps::default();
+        }
+        if let Some((changes, known)) = self.derived.borrow().get(&sym)
+            && *changes == self.changes
+        {
+            return known.clone();
+        }
         // Most values are plain: nothing is known, and nothing is below them.
         let mut words = self.scratch.take();
         words.clear();
         self.collect_deps(sym, &mut words, true, 0);
         let deps = Deps::from_words(&mut words);
         self.scratch.replace(words);
+        let mut derived = self.derived.borrow_mut();
+        derived.insert(sym, (self.changes, deps.clone()));
         deps
+    }
+
+    /// It is what somebody outside answered.
+    pub(crate) fn note_answer(&mut self, sym: Sym) {
+        self.changes += u32::from(self.answers.insert(sym));
     }
 
     /// `whole`: the value with all its parts, not only where it came from. Of
