@@ -192,11 +192,13 @@ impl PointsTo {
             methods_by_name: FxHashMap::default(),
             method_class: FxHashMap::default(),
         };
+        // Fields and elements come on top; what is not touched costs nothing, and moving costs.
+        let registers: usize = program.functions.iter().map(|f| f.vars.len() + 2).sum();
+        pt.nodes.reserve(registers + registers / 2);
         for function in &program.functions {
             pt.base.push(pt.nodes.len() as u32);
-            for _ in 0..function.vars.len() {
-                pt.nodes.push(NodeData::default());
-            }
+            let end = pt.nodes.len() + function.vars.len();
+            pt.nodes.resize_with(end, NodeData::default);
             let ret = pt.fresh();
             pt.rets.push(ret);
             let this = pt.fresh();

@@ -7,7 +7,7 @@ use toctou_core::frontend::{LowerError, Lowered};
 
 use crate::depth::{self, Stack};
 use crate::product::product;
-use crate::spans::Places;
+use crate::spans::{Lines, Places};
 
 #[derive(Clone, Copy)]
 struct Job<'t> {
@@ -58,7 +58,8 @@ fn guarded(job: Job<'_>) -> Result<Lowered, LowerError> {
 
 fn lower_here(job: Job<'_>) -> Result<Lowered, LowerError> {
     let (text, base) = without_head(job.text);
-    let file = syn::parse_file(&product(text)).map_err(|error| {
+    let parsed = product(text);
+    let file = syn::parse_file(&parsed).map_err(|error| {
         let first_line = job.text.get(..base).unwrap_or_default();
         let before = first_line.bytes().filter(|&b| b == b'\n').count();
         LowerError {
@@ -66,7 +67,11 @@ fn lower_here(job: Job<'_>) -> Result<Lowered, LowerError> {
             line: (error.span().start().line + before).max(1) as u32,
         }
     })?;
-    let places = Places { base: base as u32 };
+    let lines = Lines::new(&parsed);
+    let places = Places {
+        base: base as u32,
+        lines: &lines,
+    };
     let module = crate::lower::lower(job.file, job.path, job.text, places, &file);
     let mut warnings = Vec::new();
     if module.opaque > 0 {

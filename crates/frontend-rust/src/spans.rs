@@ -4,29 +4,71 @@
 //! node to ask where it begins and ends would cost its size each time, so its
 //! first and last token are looked for instead.
 
-use proc_macro2::Span as TokenSpan;
+use proc_macro2::{LineColumn, Span as TokenSpan};
 use syn::{Expr, Pat, Path, Stmt};
 use toctou_core::Span;
 
+/// Where the lines of the text begin.
+///
+/// A token knows its line and column, in characters. Its place in bytes it would have to count
+/// and keep, which takes far longer.
+pub(crate) struct Lines<'t> {
+    text: &'t str,
+    starts: Vec<u32>,
+    /// A character is a byte everywhere.
+    plain: bool,
+}
+
+impl<'t> Lines<'t> {
+    /// `text` is what was parsed.
+    pub(crate) fn new(text: &'t str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, b)| *b == b'\n');
+        Self {
+            text,
+            starts: std::iter::once(0)
+                .chain(ends.map(|(at, _)| at as u32 + 1))
+                .collect(),
+            plain: text.is_ascii(),
+        }
+    }
+
+    fn offset(&self, place: LineColumn) -> u32 {
+        let line = place.line.saturating_sub(1);
+        let start = self.starts.get(line).copied().unwrap_or(0);
+        if self.plain {
+            return start + place.column as u32;
+        }
+        let rest = self.text.get(start as usize..).unwrap_or_default();
+        match rest.char_indices().nth(place.column) {
+            Some((at, _)) => start + at as u32,
+            None => self.text.len() as u32,
+        }
+    }
+}
+
 /// Turns places of tokens into places in the file.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Places {
+#[derive(Clone, Copy)]
+pub(crate) struct Places<'t> {
     /// What was cut off before parsing (a byte order mark, a `#!` line).
     pub(crate) base: u32,
+    pub(crate) lines: &'t Lines<'t>,
 }
 
 /// Operators nest to the left as deep as they like; the rest of a long chain is left out.
 const MAX_STEPS: usize = 64;
 
-impl Places {
+impl Places<'_> {
     pub(crate) fn token(self, span: TokenSpan) -> Span {
-        let range = span.byte_range();
-        Span::new(self.base + range.start as u32, self.base + range.end as u32)
+        Span::new(self.place(span.start()), self.place(span.end()))
+    }
+
+    fn place(self, place: LineColumn) -> u32 {
+        self.base + self.lines.offset(place)
     }
 
     fn between(self, first: TokenSpan, last: TokenSpan) -> Span {
-        let (first, last) = (self.token(first), self.token(last));
-        Span::new(first.start, last.end.max(first.end))
+        let (first, end) = (self.token(first), self.place(last.end()));
+        Span::new(first.start, end.max(first.end))
     }
 
     pub(crate) fn expr(self, e: &Expr) -> Span {

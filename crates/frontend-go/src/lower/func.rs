@@ -228,7 +228,7 @@ impl<'t> Lower<'t> {
             self.f.results.clear();
         }
         if let Some(body) = field(node, "body") {
-            self.f.defers_any = defers(body);
+            self.f.defers_any = self.may_defer(body) && defers(body);
             if self.depth >= super::MAX_DEPTH {
                 self.too_deep(at);
             } else {
@@ -344,6 +344,15 @@ impl<'t> Lower<'t> {
                 Some(dst)
             }
         }
+    }
+}
+
+impl Lower<'_> {
+    /// Most bodies have no such word, and need not be walked through. Where the parser had to
+    /// guess, a word may stand for another.
+    fn may_defer(&self, body: Node<'_>) -> bool {
+        let text = self.text.get(body.byte_range());
+        body.has_error() || text.is_none_or(|text| text.contains("defer"))
     }
 }
 

@@ -8,14 +8,16 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashSet;
 use syn::visit::Visit;
+use toctou_core::Span;
 
 use super::Lower;
+use crate::spans::Places;
 
 impl Lower<'_> {
     pub(super) fn captured_in(&self, walk: impl FnOnce(&mut Finder<'_>)) -> Rc<FxHashSet<String>> {
         let mut finder = Finder {
             text: self.text,
-            base: self.places.base as usize,
+            places: self.places,
             names: FxHashSet::default(),
         };
         walk(&mut finder);
@@ -25,17 +27,20 @@ impl Lower<'_> {
 
 pub(super) struct Finder<'t> {
     text: &'t str,
-    base: usize,
+    places: Places<'t>,
     names: FxHashSet<String>,
 }
 
-impl Finder<'_> {
-    fn take(&mut self, start: usize, end: usize) {
-        let text = self
-            .text
-            .get(self.base + start..self.base + end)
-            .unwrap_or_default();
-        let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+impl<'t> Finder<'t> {
+    fn text(&self, span: Span) -> &'t str {
+        let range = span.start as usize..span.end as usize;
+        self.text.get(range).unwrap_or_default()
+    }
+
+    fn take(&mut self, span: Span) {
+        let words = self
+            .text(span)
+            .split(|c: char| !(c.is_alphanumeric() || c == '_'));
         for word in words {
             let first = word.bytes().next().unwrap_or(b'0');
             if !first.is_ascii_digit() && !self.names.contains(word) {
@@ -47,45 +52,38 @@ impl Finder<'_> {
 
 impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_expr_closure(&mut self, e: &'ast syn::ExprClosure) {
-        let start = e.inputs_begin.span.byte_range().start;
-        let end = (crate::spans::Places { base: 0 }).expr(&e.body).end as usize;
-        self.take(start, end.max(start));
+        let start = self.places.token(e.inputs_begin.span).start;
+        let end = self.places.expr(&e.body).end;
+        self.take(Span::new(start, end.max(start)));
     }
 
     fn visit_expr_async(&mut self, e: &'ast syn::ExprAsync) {
-        let range = e.block.brace_token.span.join().byte_range();
-        self.take(range.start, range.end);
+        self.take(self.places.token(e.block.brace_token.span.join()));
     }
 
     fn visit_macro(&mut self, mac: &'ast syn::Macro) {
-        let span = match &mac.delimiter {
+        let span = self.places.token(match &mac.delimiter {
             syn::MacroDelimiter::Paren(t) => t.span.join(),
             syn::MacroDelimiter::Brace(t) => t.span.join(),
             syn::MacroDelimiter::Bracket(t) => t.span.join(),
-        };
-        let range = span.byte_range();
-        let text = self
-            .text
-            .get(self.base + range.start..self.base + range.end)
-            .unwrap_or_default();
+        });
+        let text = self.text(span);
         if text.contains('|') || text.contains("async") || text.contains("=>") {
-            self.take(range.start, range.end);
+            self.take(span);
         }
     }
 
     /// `spawn(work(x))` is lowered as a function of its own.
     fn visit_expr_call(&mut self, e: &'ast syn::ExprCall) {
         if super::calls::starts_work(&e.func) {
-            let range = e.paren_token.span.join().byte_range();
-            self.take(range.start, range.end);
+            self.take(self.places.token(e.paren_token.span.join()));
         }
         syn::visit::visit_expr_call(self, e);
     }
 
     fn visit_expr_method_call(&mut self, e: &'ast syn::ExprMethodCall) {
         if e.method.to_string().starts_with("spawn") {
-            let range = e.paren_token.span.join().byte_range();
-            self.take(range.start, range.end);
+            self.take(self.places.token(e.paren_token.span.join()));
         }
         syn::visit::visit_expr_method_call(self, e);
     }

@@ -40,7 +40,7 @@ pub(crate) fn lower(
     file: FileId,
     path: &str,
     text: &str,
-    places: Places,
+    places: Places<'_>,
     tree: &syn::File,
 ) -> Module {
     let mut lower = Lower::new(path, text, places);
@@ -131,7 +131,7 @@ pub(crate) struct FuncState {
 
 pub(crate) struct Lower<'t> {
     pub(super) text: &'t str,
-    pub(super) places: Places,
+    pub(super) places: Places<'t>,
     pub(crate) names: Names,
     functions: Vec<Option<Function>>,
     pub(super) classes: Vec<Class>,
@@ -164,7 +164,7 @@ pub(crate) struct Lower<'t> {
 }
 
 impl<'t> Lower<'t> {
-    fn new(path: &str, text: &'t str, places: Places) -> Self {
+    fn new(path: &str, text: &'t str, places: Places<'t>) -> Self {
         let mut names = Names::new();
         let name = names.intern(path);
         let span = Span::new(0, text.len() as u32);
