@@ -209,6 +209,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     let offloads = offloads_unknown(&cx);
     let mut merged: FxHashMap<Key, usize> = FxHashMap::default();
     let mut windows: Vec<ReachedWindow> = Vec::new();
+    let mut one_by_one: FxHashSet<usize> = FxHashSet::default();
     for root in &roots {
         let Some(summary) = cx.summaries[root.handler.0 as usize].clone() else {
             continue;
@@ -272,8 +273,19 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
                 deep_write: w.write.last().span,
             };
             match merged.get(&key) {
-                Some(&i) => merge(&mut windows[i], w, reach, &cx),
+                // Where clients get in one after the other, that `main` leads there too says
+                // nothing about others at the same time.
+                Some(i) if one_by_one.contains(i) && !is_served(root.kind) => {}
+                Some(&i) => {
+                    if !root.serial {
+                        one_by_one.remove(&i);
+                    }
+                    merge(&mut windows[i], w, reach, &cx);
+                }
                 None => {
+                    if root.serial {
+                        one_by_one.insert(windows.len());
+                    }
                     merged.insert(key, windows.len());
                     windows.push(reached(&cx, w, reach));
                 }

@@ -115,7 +115,9 @@ const DOUBTS: &[Doubt] = &[
     },
     Doubt {
         says: "part of it is in a transaction, and how far that keeps others out is not known",
-        holds: |case, rule| is(rule, &[&db_check_then_write::META]) && case.w.partial.is_some() && !counts(case),
+        holds: |case, rule| {
+            is(rule, &[&db_check_then_write::META]) && case.w.partial.is_some() && !counts(case)
+        },
     },
     Doubt {
         says: "what was there decides whether it is written at all, and then it is mostly the same that everybody writes",

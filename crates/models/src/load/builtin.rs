@@ -195,6 +195,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/rust/std-path.toml"),
     ),
     (
+        "rust/stdin.toml",
+        include_str!("../../libraries/rust/stdin.toml"),
+    ),
+    (
         "rust/std-sync.toml",
         include_str!("../../libraries/rust/std-sync.toml"),
     ),
@@ -492,6 +496,10 @@ static BUILTIN: &[(&str, &str)] = &[
     (
         "go/redis.toml",
         include_str!("../../libraries/go/redis.toml"),
+    ),
+    (
+        "go/stdin.toml",
+        include_str!("../../libraries/go/stdin.toml"),
     ),
     ("go/sync.toml", include_str!("../../libraries/go/sync.toml")),
     (

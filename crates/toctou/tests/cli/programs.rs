@@ -205,3 +205,145 @@ fn an_export_of_a_server_that_nothing_calls_is_for_the_pedantic() {
     assert_eq!(scan("regular"), Vec::<String>::new());
     assert_eq!(scan("pedantic"), ["file-read-modify-write"]);
 }
+
+const GO_LOOP: &str = r#"package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+type Request struct {
+	Method string
+	Params map[string]string
+}
+
+type Server struct{ path string }
+
+func (s *Server) call(params map[string]string) error {
+	data, err := os.ReadFile(s.path)
+	if err != nil {
+		return err
+	}
+	var notes []string
+	if err := json.Unmarshal(data, &notes); err != nil {
+		return err
+	}
+	notes = append(notes, params["text"])
+	out, err := json.Marshal(notes)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(s.path, out, 0o600)
+}
+
+func (s *Server) handle(req Request) error {
+	switch req.Method {
+	case "tools/call":
+		return s.call(req.Params)
+	default:
+		return nil
+	}
+}
+
+func main() {
+	server := &Server{path: "notes.json"}
+	scanner := bufio.NewScanner(os.Stdin)
+	for scanner.Scan() {
+		var req Request
+		if err := json.Unmarshal(scanner.Bytes(), &req); err != nil {
+			continue
+		}
+		fmt.Println(server.handle(req))
+	}
+}
+"#;
+
+const RUST_LOOP: &str = r#"use serde::Deserialize;
+use std::io::{self, BufRead};
+
+#[derive(Deserialize)]
+struct Request {
+    method: String,
+    params: serde_json::Value,
+}
+
+fn add(text: &str) -> anyhow::Result<()> {
+    let mut notes: Vec<String> = serde_json::from_str(&std::fs::read_to_string("notes.json")?)?;
+    notes.push(text.to_string());
+    std::fs::write("notes.json", serde_json::to_string(&notes)?)?;
+    Ok(())
+}
+
+fn handle(request: Request) -> anyhow::Result<()> {
+    match request.method.as_str() {
+        "tools/call" => add(request.params["text"].as_str().unwrap_or("")),
+        _ => Ok(()),
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    let stdin = io::stdin();
+    for line in stdin.lock().lines() {
+        let request: Request = serde_json::from_str(&line?)?;
+        handle(request)?;
+    }
+    Ok(())
+}
+"#;
+
+const TOKIO_LOOP: &str = r#"use tokio::io::{AsyncBufReadExt, BufReader};
+
+async fn add(text: &str) -> anyhow::Result<()> {
+    let mut notes: Vec<String> = serde_json::from_str(&tokio::fs::read_to_string("notes.json").await?)?;
+    notes.push(text.to_string());
+    tokio::fs::write("notes.json", serde_json::to_string(&notes)?).await?;
+    Ok(())
+}
+
+async fn handle(request: serde_json::Value) -> anyhow::Result<()> {
+    match request["method"].as_str() {
+        Some("tools/call") => add(request["params"]["text"].as_str().unwrap_or("")).await,
+        _ => Ok(()),
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    while let Some(line) = lines.next_line().await? {
+        let request: serde_json::Value = serde_json::from_str(&line)?;
+        handle(request).await?;
+    }
+    Ok(())
+}
+"#;
+
+/// A server without an SDK: one message after the other, so that only another process can come
+/// between; and what does not know the protocol is no server.
+#[test]
+fn a_loop_over_standard_input_is_a_server() {
+    for (file, source) in [
+        ("main.go", GO_LOOP),
+        ("src/main.rs", RUST_LOOP),
+        ("src/main.rs", TOKIO_LOOP),
+    ] {
+        let scan = |source: &str| {
+            let project = Project::new(&[(file, source)]);
+            let run = project.run("scan . --no-config --output json");
+            assert!(matches!(run.code, Some(0 | 1)), "{}", run.seen());
+            run.json()["findings"].clone()
+        };
+        let found = scan(source);
+        assert_eq!(
+            found[0]["rule"], "file-read-modify-write",
+            "{file}: {found}"
+        );
+        assert_eq!(found[0]["scopes"], serde_json::json!(["cross-process"]));
+        assert_eq!(found[0]["entry_points"][0]["kind"], "tool", "{found}");
+        let other = scan(&source.replace("tools/call", "add"));
+        assert_ne!(other[0]["entry_points"][0]["kind"], "tool", "{other}");
+    }
+}

@@ -43,7 +43,10 @@ fn tool(rest: &str, body: &str) -> String {
 fn a_file_looked_for_and_written_in_one_go() {
     for_the_pedantic(
         "file-check-then-act",
-        &tool("", "  if (existsSync(id)) throw new Error(\"there\");\n  writeFileSync(id, text);"),
+        &tool(
+            "",
+            "  if (existsSync(id)) throw new Error(\"there\");\n  writeFileSync(id, text);",
+        ),
     );
     for_everybody(
         "file-check-then-act",
@@ -103,7 +106,12 @@ export async function add(entry: string) {
     // What the server uses is the server.
     let uses = quiet.replace("  return {", "  await add(text);\n  return {");
     let uses = format!("import {{ add }} from \"../page/list\";\n{uses}");
-    let used = [beside[0], beside[1], beside[2], ("server/index.ts", uses.as_str())];
+    let used = [
+        beside[0],
+        beside[1],
+        beside[2],
+        ("server/index.ts", uses.as_str()),
+    ];
     assert_eq!(rules(&used, "regular"), ["file-read-modify-write"]);
 }
 
@@ -118,7 +126,10 @@ fn counter(step: &str) -> String {
 fn a_number_that_is_raised_in_one_go() {
     let scan = |step: &str, persona: &str| {
         let source = counter(step);
-        let files = [("server.py", source.as_str()), ("requirements.txt", "fastmcp>=3.0\n")];
+        let files = [
+            ("server.py", source.as_str()),
+            ("requirements.txt", "fastmcp>=3.0\n"),
+        ];
         rules(&files, persona)
     };
     for step in ["stats.hits += 1", "stats.last[key] += 1"] {
