@@ -110,10 +110,6 @@ const DOUBTS: &[Doubt] = &[
         },
     },
     Doubt {
-        says: "there is a lock, and no call of an MCP client leads here, only others by way of many functions",
-        holds: |case, rule| is(rule, &[&lock_scope_too_narrow::META]) && is_aside_and_deep(case),
-    },
-    Doubt {
         says: "part of it is in a transaction, and how far that keeps others out is not known",
         holds: |case, rule| {
             is(rule, &[&db_check_then_write::META]) && case.w.partial.is_some() && !counts(case)
@@ -145,10 +141,6 @@ fn counts(case: &Case<'_>) -> bool {
 }
 
 /// Reached by what stands beside the calls of clients, and not at once.
-fn is_aside_and_deep(case: &Case<'_>) -> bool {
-    case.only_beside_calls() && case.depth() >= DEEP
-}
-
 fn is_aside(case: &Case<'_>) -> bool {
-    case.only_by_events() || is_aside_and_deep(case)
+    case.only_by_events() || case.only_beside_calls() && case.depth() >= DEEP
 }
