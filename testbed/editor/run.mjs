@@ -269,14 +269,15 @@ await inFolder(PROJECT, async (folder) => {
 
 // A change that closes the window, as a quick fix.
 const REPORTS = `import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
-import { existsSync, writeFileSync } from "node:fs";
+import { access, writeFile } from "node:fs/promises";
 import { z } from "zod";
 
 const server = new McpServer({ name: "reports", version: "1.0.0" });
 
 server.registerTool("create", { inputSchema: { path: z.string(), text: z.string() } }, async ({ path, text }) => {
-  if (existsSync(path)) throw new Error("🦀 exists");
-  /* 🦀 */ writeFileSync(path, text);
+  const there = await access(path).then(() => true, () => false);
+  if (there) throw new Error("🦀 exists");
+  /* 🦀 */ await writeFile(path, text);
   return { content: [] };
 });
 `;
@@ -289,7 +290,7 @@ await inFolder({ "server.ts": REPORTS }, async (folder) => {
   const [fix, ignore] = actions;
   check("quick fix: the change first, the comment second", actions.length === 2 && fix.isPreferred && ignore.title.startsWith("Ignore"), actions);
   await editor.edit(uri, ...fix.edit.changes[uri].map(({ range, newText }) => ({ range, text: newText })));
-  check("quick fix: is made where it belongs", editor.documents.get(uri).getText().includes('/* 🦀 */ writeFileSync(path, text, { flag: "wx" });'), editor.documents.get(uri).getText());
+  check("quick fix: is made where it belongs", editor.documents.get(uri).getText().includes('/* 🦀 */ await writeFile(path, text, { flag: "wx" });'), editor.documents.get(uri).getText());
   await editor.when(uri, none);
   check("quick fix: closes the finding", true);
   await editor.stop();
