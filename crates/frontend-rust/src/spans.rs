@@ -14,33 +14,54 @@ use toctou_core::Span;
 /// and keep, which takes far longer.
 pub(crate) struct Lines<'t> {
     text: &'t str,
-    starts: Vec<u32>,
-    /// A character is a byte everywhere.
-    plain: bool,
+    /// The first byte and the first character of each line.
+    starts: Vec<(u32, u32)>,
+    /// The byte of every so many characters, unless a character is a byte everywhere: a line can
+    /// be as long as its file, and must not be counted through for each of its tokens.
+    marks: Vec<u32>,
 }
+
+const STEP: usize = 64;
 
 impl<'t> Lines<'t> {
     /// `text` is what was parsed.
     pub(crate) fn new(text: &'t str) -> Self {
-        let ends = text.bytes().enumerate().filter(|(_, b)| *b == b'\n');
+        let mut starts = vec![(0, 0)];
+        let mut marks = Vec::new();
+        if text.is_ascii() {
+            let ends = text.bytes().enumerate().filter(|(_, b)| *b == b'\n');
+            starts.extend(ends.map(|(at, _)| (at as u32 + 1, at as u32 + 1)));
+        } else {
+            for (n, (at, c)) in text.char_indices().enumerate() {
+                if n % STEP == 0 {
+                    marks.push(at as u32);
+                }
+                if c == '\n' {
+                    starts.push((at as u32 + 1, n as u32 + 1));
+                }
+            }
+        }
         Self {
             text,
-            starts: std::iter::once(0)
-                .chain(ends.map(|(at, _)| at as u32 + 1))
-                .collect(),
-            plain: text.is_ascii(),
+            starts,
+            marks,
         }
     }
 
     fn offset(&self, place: LineColumn) -> u32 {
         let line = place.line.saturating_sub(1);
-        let start = self.starts.get(line).copied().unwrap_or(0);
-        if self.plain {
-            return start + place.column as u32;
+        let (byte, character) = self.starts.get(line).copied().unwrap_or_default();
+        if self.marks.is_empty() {
+            return byte + place.column as u32;
         }
-        let rest = self.text.get(start as usize..).unwrap_or_default();
-        match rest.char_indices().nth(place.column) {
-            Some((at, _)) => start + at as u32,
+        let wanted = character as usize + place.column;
+        let mark = self
+            .marks
+            .get(wanted / STEP)
+            .map_or(self.text.len(), |m| *m as usize);
+        let rest = self.text.get(mark..).unwrap_or_default();
+        match rest.char_indices().nth(wanted % STEP) {
+            Some((at, _)) => (mark + at) as u32,
             None => self.text.len() as u32,
         }
     }
@@ -252,4 +273,32 @@ fn last(e: &Expr) -> Option<TokenSpan> {
         };
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lines;
+    use proc_macro2::LineColumn;
+
+    /// Lines with and without letters of several bytes, longer and shorter than a step.
+    #[test]
+    fn places_of_characters_are_those_of_bytes() {
+        for letter in ["x", "é", "🦀"] {
+            let text = format!("a\n{}b\n\n{letter}c", letter.repeat(200));
+            let lines = Lines::new(&text);
+            for (l, line) in text.split('\n').enumerate() {
+                let start = line.as_ptr().addr() - text.as_ptr().addr();
+                let ends = line.char_indices().map(|(at, _)| at).chain([line.len()]);
+                for (column, at) in ends.enumerate() {
+                    let line = l + 1;
+                    let place = LineColumn { line, column };
+                    assert_eq!(
+                        lines.offset(place) as usize,
+                        start + at,
+                        "{letter} {place:?}"
+                    );
+                }
+            }
+        }
+    }
 }

@@ -112,6 +112,16 @@ fn long_code_takes_linear_time() {
     ));
 }
 
+/// All of it in one line, with a letter of two bytes in it.
+#[test]
+fn one_long_line() {
+    let text = format!(
+        "fn f() {{ let é = 1; {} }}",
+        "let a = 1 + 2; ".repeat(70_000)
+    );
+    assert!(survive(&text).is_ok());
+}
+
 #[test]
 fn broken_text_is_an_error_with_a_line() {
     let error = survive("fn a() {}\nfn b( {\n").expect_err("broken");
