@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::FuncId;
+use toctou_core::ir::{FuncId, Program};
 use toctou_core::{Name, Span};
 use toctou_models::{LockScope, Mode};
 
@@ -86,6 +86,12 @@ impl Frame {
             at = next;
         }
         n
+    }
+
+    /// How far below it is, in functions with a place of their own.
+    pub fn levels(self: &Rc<Self>, program: &Program) -> usize {
+        let frames = std::iter::successors(Some(&**self), |frame| frame.next.as_deref());
+        program.levels(frames.map(|frame| frame.func))
     }
 }
 
@@ -270,6 +276,7 @@ impl Window {
             aside: false,
             positive: None,
             taken: false,
+            refuses: false,
             waits: false,
             id,
         }
@@ -370,6 +377,8 @@ pub struct Window {
     pub positive: Option<bool>,
     /// It was read, deleted in any case, and judged only then.
     pub taken: bool,
+    /// Where the write does not happen, the caller is told no: by an error.
+    pub refuses: bool,
     /// The read decided only whether to wait before the write.
     pub waits: bool,
     pub id: Site,

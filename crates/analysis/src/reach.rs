@@ -134,6 +134,8 @@ pub struct ReachedWindow {
     pub write_positive: Option<bool>,
     /// It was read, deleted in any case, and judged only then.
     pub taken: bool,
+    /// Where the write does not happen, the caller is told no.
+    pub refuses: bool,
     /// The read decided only whether to wait before the write.
     pub waits: bool,
     pub reached_by: Vec<Reach>,
@@ -589,6 +591,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         aside: w.aside,
         write_positive: w.positive,
         taken: w.taken,
+        refuses: w.refuses,
         waits: w.waits,
         hoped: w.hoped,
         role: cx.program.file_of(w.meet).role,

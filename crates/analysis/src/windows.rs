@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::Term;
+use toctou_core::ir::{BlockId, Term};
 use toctou_models::Mode;
 
 use crate::effect::{Act, Deps, Event, Pos, Window};
@@ -49,6 +49,9 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     interp.settle_accesses(&held);
     interp.summarise(&held, windows)
 }
+
+/// Blocks between a test and the `throw` that it leads to.
+const MAX_REFUSAL: usize = 4;
 
 impl Interp<'_, '_, '_> {
     /// What decides about each event, in this function.
@@ -322,12 +325,11 @@ impl Interp<'_, '_, '_> {
         }
         // That a value somewhere below decided about a write somewhere else
         // below says little: checks and what they guard stand close together.
-        if read.loc.kind == ResourceKind::Memory
-            && !snapshot
-            && read.trail.depth() > 1
-            && (read.trail.depth() > 2 || write.trail.depth() > 2)
-        {
-            return None;
+        if read.loc.kind == ResourceKind::Memory && !snapshot && !data && read.trail.depth() > 1 {
+            let levels = |event: &Event| event.trail.levels(self.cx.program);
+            if levels(read) > 1 && (levels(read) > 2 || levels(write) > 2) {
+                return None;
+            }
         }
         let waits = !tested && !data && self.waited_for(write).contains(&(r as u32));
         let closed = self.is_closed_by_itself(read, write, r as u32, data, &checked);
@@ -419,6 +421,7 @@ impl Interp<'_, '_, '_> {
                 self.polarity(r, write)
             },
             taken,
+            refuses: self.refuses(r, write),
             waits,
             id: sym::through(read.site, write.site),
         };
@@ -545,6 +548,31 @@ impl Interp<'_, '_, '_> {
             let op = matches!(self.cx.syms.kind(sym), SymKind::Call(call)
                 if call.callee == crate::sym::CalleeSym::Method(self.cx.words.op));
             op && self.deps_of(sym).has_event(r as u32)
+        })
+    }
+
+    /// Is a caller turned away by what was read, where the write does not happen?
+    fn refuses(&self, r: usize, write: &Event) -> bool {
+        let blocks = &self.function.blocks;
+        let throws = |from: BlockId| {
+            let next = |at: &BlockId| match blocks[at.0 as usize].term {
+                Term::Goto(next) => Some(next),
+                _ => None,
+            };
+            let mut way = std::iter::successors(Some(from), next).take(MAX_REFUSAL);
+            way.any(|at| matches!(blocks[at.0 as usize].term, Term::Throw(_)))
+        };
+        self.cfg.controls_of(write.at.block).iter().any(|control| {
+            let Term::Branch {
+                cond,
+                then,
+                otherwise,
+            } = blocks[control.block as usize].term
+            else {
+                return false;
+            };
+            let other = if control.way == 0 { otherwise } else { then };
+            self.deps_of(self.val(cond)).has_event(r as u32) && throws(other)
         })
     }
 

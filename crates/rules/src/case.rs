@@ -1,6 +1,6 @@
 //! A window as a rule sees it, and what a rule says about it.
 
-use toctou_analysis::{Act, Analysis, Mode, ReachedWindow};
+use toctou_analysis::{Act, Analysis, Mode, ReachedWindow, Spot};
 use toctou_core::finding::{EntryKind, ResourceKind};
 use toctou_core::frontend::Remedy;
 use toctou_core::ir::{FuncId, Program};
@@ -214,7 +214,12 @@ impl Case<'_> {
     /// nothing from it ("not logged in: log in, and store the token").
     pub fn is_distant_decision(&self) -> bool {
         let w = self.w;
-        !w.data && !w.keyed && w.read.len() > 2 && w.write.len() > 2
+        !w.data && !w.keyed && self.levels(&w.read) > 2 && self.levels(&w.write) > 2
+    }
+
+    /// How many functions below an access is, counted from where read and write meet.
+    pub fn levels(&self, trail: &[Spot]) -> usize {
+        self.program.levels(trail.iter().map(|spot| spot.func))
     }
 
     /// A file that is looked for: removing what was seen, overwriting what was
@@ -250,8 +255,11 @@ impl Case<'_> {
     /// Done twice, it is done for nothing, but nothing is lost: a cache that both
     /// calls fill. (Doing something to others twice is more than that.)
     pub fn is_waste(&self) -> bool {
-        let busy = self.w.constant && is_busy_flag(&self.w.key);
-        !(self.w.other_writes || busy || self.w.changed_within)
+        let w = self.w;
+        let busy = w.constant && is_busy_flag(&w.key);
+        // Both are told that it is theirs, where one was to be turned away.
+        let claimed = w.refuses && !w.constant && !w.given_back;
+        !(w.other_writes || busy || claimed || w.changed_within)
     }
 
     /// The columns that are written are others than those that were read: what

@@ -8,6 +8,22 @@ use crate::names::{Name, Names};
 use crate::source::SourceFile;
 
 impl Program {
+    /// How many functions with a place of their own a trail of calls goes down. What is written inside
+    /// another function, and handed to a lock or run at once, is part of that one.
+    pub fn levels(&self, calls: impl IntoIterator<Item = FuncId>) -> usize {
+        let mut levels: Vec<(FuncId, usize)> = Vec::new();
+        for func in calls {
+            let outer = self.functions[func.0 as usize].parent;
+            let around = levels.iter().rev().find(|(f, _)| Some(*f) == outer);
+            let level = match around {
+                Some((_, level)) => *level,
+                None => levels.last().map_or(1, |(_, level)| level + 1),
+            };
+            levels.push((func, level));
+        }
+        levels.last().map_or(0, |(_, level)| *level)
+    }
+
     /// Modules must come in the order their [`Target::Module`]s count them.
     pub fn link(files: Vec<SourceFile>, modules: Vec<Module>) -> Self {
         let mut program = Self {

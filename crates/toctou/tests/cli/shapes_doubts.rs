@@ -26,11 +26,13 @@ fn for_everybody(rule: &str, source: &str) {
 }
 
 const SERVER: &str = r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
-import { existsSync, writeFileSync } from "node:fs";
-import { access, readFile, writeFile } from "node:fs/promises";
+import { existsSync, watch, writeFileSync } from "node:fs";
+import { access, readFile, rename, writeFile } from "node:fs/promises";
+import { Mutex } from "async-mutex";
 import { Pool } from "pg";
 const server = new McpServer({ name: "s", version: "1.0.0" });
 const db = new Pool();
+const lock = new Mutex();
 "#;
 
 fn tool(rest: &str, body: &str) -> String {
@@ -78,6 +80,163 @@ fn a_row_that_decides_far_from_where_it_is_read() {
     for_the_pedantic("db-check-then-write", &decided("two"));
     let near = decided("row").replace("await state(id) !==", "await row(id) !==");
     for_everybody("db-check-then-write", &near);
+}
+
+const LOOK: &str = r#"const put = async (name: string, what: string) => {
+  if (await access(name).then(() => true, () => false)) return;
+  await writeFile(name, what);
+};
+"#;
+
+#[test]
+fn what_only_an_event_leads_to() {
+    let watched =
+        format!("{LOOK}watch(\".\", (event: any, name: any) => {{ void put(name, event); }});");
+    for_the_pedantic("file-check-then-act", &tool(&watched, ""));
+    for_everybody("file-check-then-act", &tool(LOOK, "  await put(id, text);"));
+}
+
+#[test]
+fn what_another_function_sets() {
+    let owners = "const owners = new Map<string, string>();\nfunction claim(id: string, who: string) { owners.set(id, who); }";
+    let claim = |set: &str| {
+        let body = format!(
+            "  if (owners.has(id)) throw new Error(\"taken\");\n  await readFile(text);\n  {set};"
+        );
+        tool(owners, &body)
+    };
+    for_the_pedantic("memory-check-then-act", &claim("claim(id, text)"));
+    for_everybody("memory-check-then-act", &claim("owners.set(id, text)"));
+}
+
+/// `last` by way of so many functions.
+fn by_way_of(functions: usize, last: &str, arguments: &str) -> (String, String) {
+    let mut through = String::new();
+    let mut name = last.to_owned();
+    for number in 0..functions {
+        let next = format!("step{number}");
+        through += &format!(
+            "async function {next}(id: any, text: any) {{ await {name}({arguments}); }}\n"
+        );
+        name = next;
+    }
+    (through, format!("  await {name}({arguments});"))
+}
+
+const TAKE: &str = r#"async function take(id: string) {
+  const { rows } = await db.query("SELECT state FROM jobs WHERE id = $1", [id]);
+  if (rows[0].state !== "open") throw new Error("no");
+  await db.query("UPDATE jobs SET state = 'taken' WHERE id = $1", [id]);
+}
+"#;
+
+#[test]
+fn a_test_far_below_the_handler() {
+    let take = |functions| {
+        let (through, call) = by_way_of(functions, "take", "id");
+        tool(&format!("{TAKE}{through}"), &call)
+    };
+    for_the_pedantic("db-check-then-write", &take(4));
+    for_everybody("db-check-then-write", &take(0));
+}
+
+#[test]
+fn a_file_written_far_below_the_look() {
+    let write = |functions| {
+        let (through, call) = by_way_of(functions, "writeFile", "id, text");
+        let look = "  const there = await access(id).then(() => true, () => false);\n  if (there) throw new Error(\"there\");\n";
+        tool(&through, &format!("{look}{call}"))
+    };
+    for_the_pedantic("file-check-then-act", &write(4));
+    for_everybody("file-check-then-act", &write(1));
+}
+
+#[test]
+fn a_lock_of_the_process_and_a_look() {
+    let locked = |body: &str| {
+        tool(
+            "",
+            &format!("  await lock.runExclusive(async () => {{\n{body}\n  }});"),
+        )
+    };
+    for_the_pedantic(
+        "process-lock-on-shared-resource",
+        &locked(
+            "    const there = await access(\"state.json\").then(() => true, () => false);\n    if (!there) await writeFile(\"state.json\", text);",
+        ),
+    );
+    for_everybody(
+        "process-lock-on-shared-resource",
+        &locked(
+            "    const list = JSON.parse(await readFile(\"state.json\", \"utf8\"));\n    list.push(text);\n    await writeFile(\"state.json\", JSON.stringify(list));",
+        ),
+    );
+}
+
+#[test]
+fn a_transaction_round_the_write_alone() {
+    let update = "UPDATE jobs SET state = 'taken' WHERE id = $1";
+    let take = |begin: &str, end: &str| {
+        let body = format!(
+            "  const client = await db.connect();\n  const {{ rows }} = await client.query(\"SELECT state FROM jobs WHERE id = $1\", [id]);\n  if (rows[0].state !== \"open\") throw new Error(\"no\");\n{begin}  await client.query(\"{update}\", [id]);\n{end}"
+        );
+        tool("", &body)
+    };
+    let (begin, end) = (
+        "  await client.query(\"BEGIN\");\n",
+        "  await client.query(\"COMMIT\");\n",
+    );
+    for_the_pedantic("db-check-then-write", &take(begin, end));
+    for_everybody("db-check-then-write", &take("", ""));
+}
+
+#[test]
+fn a_session_that_is_written_once() {
+    let session = |body: &str| {
+        let body = format!("  const s = sessions.get(id) ?? {{ seen: false, n: 0 }};\n{body}");
+        tool("const sessions = new Map<string, any>();", &body)
+    };
+    for_the_pedantic(
+        "session-lost-update",
+        &session(
+            "  if (!s.seen) { await readFile(text); sessions.set(id, { ...s, seen: true }); }",
+        ),
+    );
+    for_everybody(
+        "session-lost-update",
+        &session("  await readFile(text);\n  sessions.set(id, { ...s, n: s.n + 1 });"),
+    );
+}
+
+#[test]
+fn a_save_that_nobody_waits_for() {
+    let save = |call: &str| {
+        let save = "async function save(text: string) {\n  await writeFile(\"state.json.tmp\", text);\n  await rename(\"state.json.tmp\", \"state.json\");\n}";
+        tool(save, call)
+    };
+    for_the_pedantic("shared-temp-path", &save("  void save(text);"));
+    for_everybody("shared-temp-path", &save("  await save(text);"));
+}
+
+/// Asked under the lock, and set under it: in between it is free.
+const JOBS: &str = r#"class Jobs {
+  private jobs = new Map<string, any>();
+  private lock = new Mutex();
+  async get(id: string) { return await this.lock.runExclusive(async () => this.jobs.get(id)); }
+  async put(id: string, job: any) { await this.lock.runExclusive(async () => { this.jobs.set(id, job); }); }
+}
+const jobs = new Jobs();
+async function add(id: string, job: any) { if (!(await jobs.get(id))) await jobs.put(id, job); }
+"#;
+
+#[test]
+fn two_sections_of_one_lock() {
+    let add = |functions| {
+        let (through, call) = by_way_of(functions, "add", "id, text");
+        tool(&format!("{JOBS}{through}"), &call)
+    };
+    for_the_pedantic("lock-scope-too-narrow", &add(4));
+    for_everybody("lock-scope-too-narrow", &add(0));
 }
 
 /// A browser's page, or an editor's extension, beside the server of the same repository.
