@@ -92,6 +92,18 @@ const DOUBTS: &[Doubt] = &[
         },
     },
     Doubt {
+        says: "where it is not there yet it is put there, by a function of its own, which is how caches are filled",
+        holds: |case, rule| {
+            let w = case.w;
+            let put = w.write_positive == Some(false) && case.levels(&w.write) > 1 && !w.data;
+            let felt = w.other_writes || w.changed_within || w.refuses;
+            is(rule, &[&lock_scope_too_narrow::META])
+                && case.is(ResourceKind::Memory)
+                && put
+                && !felt
+        },
+    },
+    Doubt {
         says: "many functions lie between the handler and the test, and some of them may decide as well",
         holds: |case, rule| {
             let deep = case.depth() >= DEEP;

@@ -111,9 +111,17 @@ impl PointsTo {
                     self.add(dst, recv);
                 }
             }
+            // What is looked up by name among things that were written down: a table of handlers.
+            ResultRule::Read => {
+                if let Some(recv) = recv
+                    && rule.duck
+                    && matches!(self.objs[recv.0 as usize], Obj::Literal(_))
+                {
+                    self.apply(env, Use::GetAny { dst }, recv);
+                }
+            }
             ResultRule::Default
             | ResultRule::Element
-            | ResultRule::Read
             | ResultRule::Fresh
             | ResultRule::Join
             | ResultRule::Made

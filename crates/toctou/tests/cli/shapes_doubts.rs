@@ -226,7 +226,10 @@ const JOBS: &str = r#"class Jobs {
   async put(id: string, job: any) { await this.lock.runExclusive(async () => { this.jobs.set(id, job); }); }
 }
 const jobs = new Jobs();
-async function add(id: string, job: any) { if (!(await jobs.get(id))) await jobs.put(id, job); }
+async function add(id: string, job: any) {
+  if (await jobs.get(id)) throw new Error("there is one");
+  await jobs.put(id, job);
+}
 "#;
 
 #[test]
@@ -237,6 +240,15 @@ fn two_sections_of_one_lock() {
     };
     for_the_pedantic("lock-scope-too-narrow", &add(4));
     for_everybody("lock-scope-too-narrow", &add(0));
+    // Nobody is told no: what is put there may be the same for everybody.
+    let fills = JOBS.replace(
+        "if (await jobs.get(id)) throw new Error(\"there is one\");",
+        "if (await jobs.get(id)) return;",
+    );
+    for_the_pedantic(
+        "lock-scope-too-narrow",
+        &tool(&fills, "  await add(id, text);"),
+    );
 }
 
 /// A browser's page, or an editor's extension, beside the server of the same repository.

@@ -244,3 +244,32 @@ async def add(x: str) -> str:
 ",
     );
 }
+
+/// Handlers in a table, looked up however that is written. What is not in the table is not called.
+#[test]
+fn a_table_of_handlers() {
+    let table = |entries: &str, call: &str| {
+        format!(
+            "async def add(args):
+    items = json.loads(P.read_text())
+    await asyncio.sleep(0)
+    items.append(args)
+    P.write_text(json.dumps(items))
+    return []
+async def nothing(args):
+    return []
+HANDLERS = {{{entries}}}
+@server.call_tool()
+async def call_tool(name, arguments):
+{call}"
+        )
+    };
+    for call in [
+        "    return await HANDLERS[name](arguments)\n",
+        "    handler = HANDLERS.get(name)\n    if handler is None:\n        raise ValueError(name)\n    return await handler(arguments)\n",
+        "    if (handler := HANDLERS.get(name)):\n        return await handler(arguments)\n",
+    ] {
+        expect(&["file-read-modify-write"], &table("\"add\": add", call));
+        expect(&[], &table("\"nothing\": nothing", call));
+    }
+}
