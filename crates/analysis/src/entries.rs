@@ -5,12 +5,13 @@ use crate::context::{FoundEntry, Thread};
 use crate::entity::EntityId;
 use crate::interp::Interp;
 use crate::library::EntryRule;
+use crate::points_to::ObjId;
 use crate::sym::{Sym, SymKind};
 use std::rc::Rc;
 use toctou_core::Name;
 use toctou_core::finding::EntryKind;
 use toctou_core::ir::{CallKind, FuncId, Var};
-use toctou_models::PlaceExpr;
+use toctou_models::{PlaceBase, PlaceExpr};
 
 impl Interp<'_, '_, '_> {
     // --- entry points ---
@@ -43,9 +44,13 @@ impl Interp<'_, '_, '_> {
             }
         }
         for rule in rules {
-            if view.args.len() + view.named.len() < rule.min_args
-                || !rule.when.iter().all(|w| self.when_holds(w, view))
-            {
+            if view.args.len() + view.named.len() < rule.min_args {
+                if self.register_results(&rule, view) {
+                    return true;
+                }
+                continue;
+            }
+            if !rule.when.iter().all(|w| self.when_holds(w, view)) {
                 continue;
             }
             if self.register(&rule, view) {
@@ -55,16 +60,48 @@ impl Interp<'_, '_, '_> {
         false
     }
 
+    /// `AddTool(search())`: one call gives all that is wanted, and the handler among it.
+    fn register_results(&mut self, rule: &EntryRule, view: &CallView<'_>) -> bool {
+        let (PlaceBase::Arg(number), &[var]) = (&rule.handler.base, view.arg_vars.as_slice())
+        else {
+            return false;
+        };
+        if !rule.handler.fields.is_empty() || !view.named.is_empty() {
+            return false;
+        }
+        let field = self.cx.names.intern(&format!("#{number}"));
+        let found = self.cx.points_to.field_functions(self.id, var, &[field]);
+        let handlers = self.named_beside(found);
+        self.add_handlers(rule, view, None, handlers)
+    }
+
     pub(crate) fn register(&mut self, rule: &EntryRule, view: &CallView<'_>) -> bool {
         let name = rule
             .name
             .as_ref()
             .and_then(|p| self.place(p, view))
             .and_then(|s| self.entry_name(s));
-        let Some(handler) = self.place(&rule.handler, view) else {
+        let handlers = if let PlaceBase::Args(first) = rule.handler.base {
+            let mut found = Vec::new();
+            for var in view.arg_vars.iter().skip(first) {
+                found.extend(self.functions_at(*var, &rule.handler));
+            }
+            self.named_beside(found)
+        } else if let Some(handler) = self.place(&rule.handler, view) {
+            self.handlers(handler, &rule.handler, view)
+        } else {
             return false;
         };
-        let handlers = self.handlers(handler, &rule.handler, view);
+        self.add_handlers(rule, view, name, handlers)
+    }
+
+    fn add_handlers(
+        &mut self,
+        rule: &EntryRule,
+        view: &CallView<'_>,
+        name: Option<String>,
+        handlers: Vec<(FuncId, Option<String>)>,
+    ) -> bool {
         let found = !handlers.is_empty();
         // What is decorated is called by its own name, if no other is given;
         // of a wrapper and what it wraps, the latter's.
@@ -149,16 +186,25 @@ impl Interp<'_, '_, '_> {
             }
             return out;
         }
-        let path: Vec<Name> = place
-            .fields
-            .iter()
-            .map(|f| self.cx.names.intern(f))
-            .collect();
-        for (_, f) in self.cx.points_to.field_functions(self.id, var, &path) {
-            let name = self.name_beside(f);
-            out.push((f, name));
+        let found = self.functions_at(var, place);
+        self.named_beside(found)
+    }
+
+    /// The functions in the fields of a place that begins at a variable.
+    fn functions_at(&mut self, var: Var, place: &PlaceExpr) -> Vec<(ObjId, FuncId)> {
+        let mut path: Vec<Name> = Vec::with_capacity(place.fields.len());
+        for field in &place.fields {
+            path.push(self.cx.names.intern(field));
         }
-        out
+        self.cx.points_to.field_functions(self.id, var, &path)
+    }
+
+    fn named_beside(&mut self, found: Vec<(ObjId, FuncId)>) -> Vec<(FuncId, Option<String>)> {
+        let mut named = Vec::with_capacity(found.len());
+        for (_, f) in found {
+            named.push((f, self.name_beside(f)));
+        }
+        named
     }
 
     /// A wrapper's closure, and what it was given to wrap.

@@ -493,6 +493,12 @@ impl PointsTo {
                     self.copy(elem, inner);
                     self.add(dst, pair);
                 }
+                // A table that was written down, gone through.
+                if let Obj::Literal(_) = self.objs[obj.0 as usize] {
+                    for (_, node) in self.field_list.get(&obj).cloned().unwrap_or_default() {
+                        self.copy(node, dst);
+                    }
+                }
             }
             Use::Callee(call) => self.called(env, call, obj, None),
             Use::Receiver(call) => self.received(env, call, obj),

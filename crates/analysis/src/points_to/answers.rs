@@ -145,13 +145,18 @@ impl PointsTo {
         out
     }
 
-    /// Objects in a register, with a field's node looked up on each.
+    /// Objects in a register, with a field's node looked up on each. Of a list, those in it.
     pub fn field_functions(&self, f: FuncId, v: Var, path: &[Name]) -> Vec<(ObjId, FuncId)> {
-        let mut at: Vec<(ObjId, ObjId)> = self.nodes[self.node(f, v).0 as usize]
-            .pts
-            .iter()
-            .map(|o| (*o, *o))
-            .collect();
+        let mut at: Vec<(ObjId, ObjId)> = Vec::new();
+        for &obj in &self.nodes[self.node(f, v).0 as usize].pts {
+            let listed = match self.objs[obj.0 as usize] {
+                Obj::Array(_) => self.elems.get(&obj),
+                _ => None,
+            };
+            let listed = listed.map(|elem| &self.nodes[elem.0 as usize].pts);
+            at.extend(listed.into_iter().flatten().map(|o| (*o, *o)));
+            at.push((obj, obj));
+        }
         let mut methods = Vec::new();
         for (i, name) in path.iter().enumerate() {
             let mut next = Vec::new();

@@ -1,8 +1,8 @@
 //! What is ever made and started: classes that nobody makes, stores that are never chosen; and
 //! files that everybody makes alike, paths that are only resolved.
 
-use crate::common::python;
 use crate::common::shapes::{dangerous, safe};
+use crate::common::{Project, python};
 
 const RMW: &[&str] = &["file-read-modify-write"];
 
@@ -274,4 +274,67 @@ fn dangerous_path_that_is_judged() {
     dangerous("regular", OPEN, &[], &resolved(JUDGE, ""));
     let refuse = r#"if (!(await stat(path)).isDirectory()) throw new Error("a file");"#;
     dangerous("regular", OPEN, &[], &resolved(JUDGE, refuse));
+}
+
+const GO_TOOLS: &str = r#"package main
+
+import (
+	"context"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
+
+type Store struct{ counts map[string]int }
+
+func (s *Store) add(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.counts[req.Params.Name] = s.counts[req.Params.Name] + 1
+	return mcp.NewToolResultText("ok"), nil
+}
+
+func (s *Store) nothing(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	return mcp.NewToolResultText("ok"), nil
+}
+
+func (s *Store) tools() []server.ServerTool {
+	return []server.ServerTool{{Tool: mcp.NewTool("none"), Handler: s.nothing}, {Tool: mcp.NewTool("add"), Handler: s.HANDLER}}
+}
+
+func (s *Store) tool() (mcp.Tool, server.ToolHandlerFunc) {
+	return mcp.NewTool("add"), s.HANDLER
+}
+
+func main() {
+	s := server.NewMCPServer("x", "1")
+	store := &Store{counts: map[string]int{}}
+	REGISTER
+	server.ServeStdio(s)
+}
+"#;
+
+/// Lists of tools, a function that gives tool and handler, a table that is gone through.
+#[test]
+fn tools_in_go_however_they_are_registered() {
+    let module = "module example.com/x\n\ngo 1.23\n\nrequire github.com/mark3labs/mcp-go v0.43.0\n";
+    let scan = |register: &str, handler: &str| {
+        let source = GO_TOOLS
+            .replace("REGISTER", register)
+            .replace("HANDLER", handler);
+        let project = Project::new(&[("go.mod", module), ("main.go", &source)]);
+        project.run("scan . --no-config --output json").rules()
+    };
+    for register in [
+        "s.AddTools(store.tools()...)",
+        "s.SetTools(server.ServerTool{Tool: mcp.NewTool(\"none\"), Handler: store.nothing}, server.ServerTool{Tool: mcp.NewTool(\"add\"), Handler: store.HANDLER})",
+        "s.AddTool(store.tool())",
+        "for _, t := range store.tools() {\n\t\ts.AddTool(t.Tool, t.Handler)\n\t}",
+        "for name, handler := range map[string]server.ToolHandlerFunc{\"add\": store.HANDLER} {\n\t\ts.AddTool(mcp.NewTool(name), handler)\n\t}",
+    ] {
+        assert_eq!(scan(register, "add"), ["data-race"], "{register}");
+        assert_eq!(
+            scan(register, "nothing"),
+            Vec::<String>::new(),
+            "{register}"
+        );
+    }
 }
