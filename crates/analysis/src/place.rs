@@ -173,11 +173,13 @@ impl Interp<'_, '_, '_> {
         ) else {
             return false;
         };
-        let whole = |d: Dep| d.source == Source::Event(r) && !d.implicit && !d.asked;
-        let named = self.deps_of(*own);
-        from == to
-            && write.data.iter().any(|d| whole(d) && d.attr.is_none())
-            && named.iter().any(|d| whole(d) && d.attr.is_some())
+        let (SymKind::Field(record, _) | SymKind::Index(record, _)) = self.cx.syms.kind(*own)
+        else {
+            return false;
+        };
+        let whole =
+            |d: Dep| d.source == Source::Event(r) && !d.implicit && !d.asked && d.attr.is_none();
+        from == to && write.data.iter().any(whole) && self.deps_of(*record).iter().any(whole)
     }
 
     /// Is what was read changed here, and given as a whole to the call that writes it?

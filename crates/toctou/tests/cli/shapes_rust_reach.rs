@@ -248,3 +248,30 @@ fn handlers_by_trait() {
         assert!(kind == "tool" || kind == "route", "{}", run.stdout);
     }
 }
+
+/// What is read into a variable, or through what stands round an open file, is what the file holds.
+#[test]
+fn files_that_are_open() {
+    let source = |read: &str, write: &str, door: &str| {
+        format!(
+            "use std::fs::File;\nuse std::io::{{BufReader, BufWriter, Read, Write}};\nuse rmcp::{{tool, tool_router}};\n\
+             #[derive(Serialize, Deserialize)]\npub struct Notes {{ lines: Vec<String> }}\npub struct Server;\n#[tool_router]\nimpl Server {{\n#[tool]\n\
+             async fn add(&self, line: String) -> anyhow::Result<()> {{\n{door}\n{read}\nnotes.lines.push(line);\n{write}\nOk(())\n}}\n}}\n"
+        )
+    };
+    let into = "let mut text = String::new();\nFile::open(\"notes.json\")?.read_to_string(&mut text)?;\n\
+        let mut notes: Notes = serde_json::from_str(&text)?;";
+    let through = "let mut notes: Notes = serde_json::from_reader(BufReader::new(File::open(\"notes.json\")?))?;";
+    let all = "let mut file = File::create(\"notes.json\")?;\nfile.write_all(serde_json::to_string(&notes)?.as_bytes())?;";
+    let out =
+        "serde_json::to_writer_pretty(BufWriter::new(File::create(\"notes.json\")?), &notes)?;";
+    let door = "let door = File::create(\"notes.lock\")?;\ndoor.lock()?;";
+    for (read, write) in [(into, all), (through, out), (into, out), (through, all)] {
+        assert_eq!(
+            rules(&source(read, write, "")),
+            ["file-read-modify-write"],
+            "{read}\n{write}"
+        );
+        assert_eq!(rules(&source(read, write, door)), NONE, "{read}\n{write}");
+    }
+}
