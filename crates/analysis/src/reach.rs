@@ -631,9 +631,9 @@ fn merge(into: &mut ReachedWindow, w: &Rc<Window>, reach: Reach, cx: &Context<'_
     into.alike &= is_alike(cx, w);
     into.hoped &= w.hoped;
     // The task itself waits for what it does; who starts it does not.
-    if reach.kind != EntryKind::Timer {
-        let tasks = into.reached_by.iter().all(|r| r.kind == EntryKind::Timer);
-        into.detached = w.detached && (tasks || into.detached);
+    if reach.kind != EntryKind::Timer && into.reached_by.iter().all(|r| r.kind == EntryKind::Timer)
+    {
+        into.detached = w.detached;
     }
     // Open on one way in: what closes it on another does not help.
     if w.closed_by.is_none() && w.in_process {

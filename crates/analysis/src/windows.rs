@@ -31,7 +31,7 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     let held = Held::new(&interp);
     interp.note_tables();
     let mut windows: Vec<Rc<Window>> = Vec::new();
-    let latches = interp.latches();
+    let latches = interp.latches(&held);
     interp.own_windows(&held, &latches, &mut windows);
     interp.inner_windows(&held, &latches, &mut windows);
     let mut windows = distinct(windows);

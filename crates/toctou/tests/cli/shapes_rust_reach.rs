@@ -275,3 +275,20 @@ fn files_that_are_open() {
         assert_eq!(rules(&source(read, write, door)), NONE, "{read}\n{write}");
     }
 }
+
+/// Calls run in parallel: that nothing is waited for between the look and the mark keeps nobody out.
+#[test]
+fn a_flag_that_is_looked_at_and_then_set() {
+    let source = |take: &str| {
+        format!(
+            "use std::sync::atomic::{{AtomicBool, Ordering}};\nuse rmcp::{{tool, tool_router}};\n\
+             pub struct Server {{ indexing: AtomicBool }}\n#[tool_router]\nimpl Server {{\n#[tool]\n\
+             async fn index(&self) -> anyhow::Result<()> {{\n{take}\n\
+             tokio::fs::write(\"index.txt\", \"\").await.ok();\nself.indexing.store(false, Ordering::SeqCst);\nOk(())\n}}\n}}\n"
+        )
+    };
+    let two = "if self.indexing.load(Ordering::SeqCst) { return Ok(()); }\nself.indexing.store(true, Ordering::SeqCst);";
+    assert_eq!(rules(&source(two)), ["memory-check-then-act"]);
+    let one = "if self.indexing.swap(true, Ordering::SeqCst) { return Ok(()); }";
+    assert_eq!(rules(&source(one)), NONE);
+}
