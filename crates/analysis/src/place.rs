@@ -196,7 +196,7 @@ impl Interp<'_, '_, '_> {
                 d.source == Source::Event(r)
                     && !d.implicit
                     && !d.asked
-                    && !(whole && d.attr.is_some())
+                    && (!whole || d.attr.is_none())
             })
         };
         // A function that is given has along what it uses.
