@@ -652,6 +652,18 @@ impl Interp<'_, '_, '_> {
                 self.later(callee, var, view, c.callback.thread);
                 continue;
             }
+            // A task of its own, and one for each call of who starts it: what that one's
+            // callers share, the tasks that they start share as well.
+            if c.callback.time == CallbackTime::Beside {
+                self.later(callee, var, view, c.callback.thread);
+                let entry = Entry {
+                    spawned: true,
+                    thread: c.callback.thread,
+                    ..Entry::default()
+                };
+                self.call_back(callee, var, entry);
+                continue;
+            }
             let site = self.site();
             let mut args: Vec<Sym> = Vec::new();
             for p in &c.callback.params {

@@ -371,6 +371,7 @@ impl<'a> Interp<'_, 'a, '_> {
             span: self.span,
             depth: 0,
             thread: false,
+            spawned: false,
         };
         self.calls_yielding = true;
         self.failing.push(self.at);
@@ -516,6 +517,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 span: self.span,
                 depth: entry.depth,
                 thread: entry.thread,
+                spawned: entry.spawned,
             };
             self.calls_yielding = true;
             self.push_sym_call(call);

@@ -234,7 +234,7 @@ impl<'a> Interp<'_, 'a, '_> {
             locks,
             yields_before: call.yields_before || inst.entry.yields_before,
             detached: inst.entry.detached,
-            spawned: inst.entry.spawned,
+            spawned: inst.entry.spawned || call.spawned,
             label: inst.entry.label,
             depth: call.depth.max(inst.entry.depth) + 1,
             thread: inst.entry.thread || call.thread,

@@ -10,6 +10,7 @@ use toctou_core::finding::ResourceKind;
 use toctou_core::ir::Term;
 
 use crate::effect::{Act, Loc, Pos};
+use crate::held::Held;
 use crate::interp::Interp;
 use crate::sym::{Sym, SymKind};
 
@@ -22,7 +23,7 @@ pub(crate) struct Latch {
 }
 
 impl Interp<'_, '_, '_> {
-    pub(crate) fn latches(&self) -> Vec<Latch> {
+    pub(crate) fn latches(&self, held: &Held) -> Vec<Latch> {
         let mut out = Vec::new();
         for (w, e) in self.events.iter().enumerate() {
             let fills = e.loc.kind == ResourceKind::Memory
@@ -31,7 +32,7 @@ impl Interp<'_, '_, '_> {
                 && e.call.is_none()
                 // One entry of many keeps out those who come for the same entry only.
                 && matches!(self.cx.syms.kind(e.loc.key), SymKind::Field(..) | SymKind::VarLoc(_));
-            if !fills || !self.is_found_empty(w) {
+            if !fills || !self.is_found_empty(w, held) {
                 continue;
             }
             let cleared = self
@@ -48,7 +49,7 @@ impl Interp<'_, '_, '_> {
     }
 
     /// Is the write made only where the place was seen to be empty, at once?
-    fn is_found_empty(&self, w: usize) -> bool {
+    fn is_found_empty(&self, w: usize, held: &Held) -> bool {
         let write = &self.events[w];
         let place = write.loc.key;
         let empty = self.cfg.controls_of(write.at.block).iter().any(|control| {
@@ -73,7 +74,10 @@ impl Interp<'_, '_, '_> {
         });
         empty
             && write.ctrl.events().any(|(r, _)| {
-                self.events[r as usize].loc == write.loc && self.is_at_once(r as usize, w)
+                let read = &self.events[r as usize];
+                // Where calls run in parallel, not to give way keeps nobody out: a lock does.
+                let alone = !self.guarded || held.at(read.at) & held.at(write.at) != 0;
+                read.loc == write.loc && alone && self.is_at_once(r as usize, w)
             })
     }
 

@@ -38,6 +38,8 @@ pub struct Linkage {
     superclass: Vec<Option<TypeTarget>>,
     /// Classes whose members a class has beside those of its superclass.
     embedded: Vec<Vec<ClassId>>,
+    /// Interfaces of a class that have bodies for some of their methods.
+    defaults: Vec<Vec<ClassId>>,
     class_cells: FxHashMap<Cell, ClassId>,
     default: Option<Name>,
     /// Each module and those whose exports it passes on (`export *`), nearest first.
@@ -56,6 +58,7 @@ impl Linkage {
             subclasses: vec![Vec::new(); program.classes.len()],
             superclass: vec![None; program.classes.len()],
             embedded: vec![Vec::new(); program.classes.len()],
+            defaults: vec![Vec::new(); program.classes.len()],
             class_cells: FxHashMap::default(),
             default: names.find("default"),
             stars: star_exports(program),
@@ -431,6 +434,10 @@ impl Linkage {
             let mut seen = rustc_hash::FxHashSet::default();
             while let Some(parent) = stack.pop() {
                 if seen.insert(parent) && seen.len() < 64 {
+                    let class = &program.classes[parent.0 as usize];
+                    if class.is_interface && !class.methods.is_empty() {
+                        self.defaults[c].push(parent);
+                    }
                     self.subclasses[parent.0 as usize].push(ClassId(c as u32));
                     stack.extend(&parents[parent.0 as usize]);
                 }
@@ -517,15 +524,16 @@ impl Linkage {
         out
     }
 
-    /// A method of the class or of its nearest superclass that has it.
+    /// A method of the class or of its nearest superclass that has it; or, where none has, what an
+    /// interface that it implements says for all that do not say anything else.
     pub fn method(&self, program: &Program, class: ClassId, name: Name) -> Option<FuncId> {
+        let of = |c: &toctou_core::ir::Class| {
+            let found = c.methods.iter().find(|(n, _)| *n == name);
+            found.map(|(_, f)| *f)
+        };
         let mut at = class;
         for _ in 0..MAX_HOPS {
             let c = &program.classes[at.0 as usize];
-            let of = |c: &toctou_core::ir::Class| {
-                let found = c.methods.iter().find(|(n, _)| *n == name);
-                found.map(|(_, f)| *f)
-            };
             let embedded = self.embedded[at.0 as usize].iter();
             if let Some(f) = of(c).or_else(|| {
                 embedded
@@ -536,10 +544,11 @@ impl Linkage {
             }
             match self.superclass(at) {
                 Some(TypeTarget::Class(next)) => at = next,
-                _ => return None,
+                _ => break,
             }
         }
-        None
+        let mut defaults = self.defaults[class.0 as usize].iter();
+        defaults.find_map(|d| of(&program.classes[d.0 as usize]))
     }
 
     /// The declared type of a field, here or in a superclass.

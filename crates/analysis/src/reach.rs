@@ -126,6 +126,8 @@ pub struct ReachedWindow {
     pub detached: bool,
     pub write_in_handler: bool,
     pub puts_back: bool,
+    /// What was read is changed and given, whole, to the call that writes it.
+    pub handed_back: bool,
     /// The same server changes what paths lead to: it makes links, moves, runs commands.
     pub relinked: bool,
     /// All that was looked at is what kind of thing it is, or how old.
@@ -184,6 +186,25 @@ impl Analysis {
     pub fn unknown_calls(&self) -> Vec<(String, u32)> {
         self.unknown.clone()
     }
+}
+
+/// A task that a handler starts is reached by the handler: that it is a task of its own is no
+/// other way to get there. Of one that something else starts, all that is to be said is that it
+/// runs: who starts it does not do its work.
+fn drop_started(list: &mut Vec<Reach>) {
+    let passed: FxHashSet<FuncId> = (list.iter())
+        .filter(|r| is_served(r.kind))
+        .flat_map(|r| r.via.iter().copied())
+        .collect();
+    list.retain(|r| r.kind != EntryKind::Timer || !passed.contains(&r.registered.func));
+    let started: FxHashSet<FuncId> = (list.iter())
+        .filter(|r| r.kind == EntryKind::Timer)
+        .map(|r| r.registered.func)
+        .collect();
+    list.retain(|r| {
+        let starts = matches!(r.kind, EntryKind::Export | EntryKind::Startup);
+        !starts || !r.via.iter().any(|f| started.contains(f))
+    });
 }
 
 /// Entry points that a call graph can have before the rest is only counted.
@@ -321,6 +342,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     for w in &mut windows {
         w.relinked = relinked.contains(&group_of(w.meet));
         w.in_server = in_server;
+        drop_started(&mut w.reached_by);
         w.reached_by.sort();
         w.reached_by
             .dedup_by(|a, b| a.kind == b.kind && a.name == b.name && a.registered == b.registered);
@@ -587,6 +609,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         detached: w.detached,
         write_in_handler: w.write_in_handler,
         puts_back: w.puts_back,
+        handed_back: w.handed_back,
         relinked: false,
         aside: w.aside,
         write_positive: w.positive,
@@ -610,6 +633,11 @@ fn merge(into: &mut ReachedWindow, w: &Rc<Window>, reach: Reach, cx: &Context<'_
     into.cross_process |= w.cross_process;
     into.alike &= is_alike(cx, w);
     into.hoped &= w.hoped;
+    // The task itself waits for what it does; who starts it does not.
+    if reach.kind != EntryKind::Timer && into.reached_by.iter().all(|r| r.kind == EntryKind::Timer)
+    {
+        into.detached = w.detached;
+    }
     // Open on one way in: what closes it on another does not help.
     if w.closed_by.is_none() && w.in_process {
         into.closed_by = None;

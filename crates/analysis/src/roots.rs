@@ -475,9 +475,12 @@ pub(crate) fn is_shared_place(
         }
         // An object that is being made is its maker's.
         SymKind::This if is_constructor(cx, root.handler) => false,
+        // So is one that a call makes for itself, unless it is made for sharing: what is there
+        // first at the first call, and kept then, has a lock inside for those that come later.
         SymKind::This => {
             let class = enclosing_class(cx, root.handler);
             class.is_none_or(|c| !activations.short_lived.contains(&c))
+                || cx.is_behind_holder(place, root.handler)
         }
         // What a class has for all its objects.
         SymKind::Class(_) => true,

@@ -36,7 +36,10 @@ impl Interp<'_, '_, '_> {
                 let SymKind::Call(made) = self.cx.syms.kind(view.recv?) else {
                     return None;
                 };
-                let first = *made.args.first()?;
+                // With its parameters it has been run there: `db.execute(text, [id]).unwrap()`.
+                let [first] = *made.args else {
+                    return None;
+                };
                 let (text, holes) = self.text_of(first)?;
                 let params = match view.args {
                     [one]

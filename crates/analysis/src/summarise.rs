@@ -68,13 +68,16 @@ impl Interp<'_, '_, '_> {
         self.returns(&mut summary, held);
         self.throws(&mut summary);
         for (at, mut call) in std::mem::take(&mut self.sym_calls) {
-            let bits = held.at(at);
-            for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
-                if bits >> i & 1 == 1 {
-                    call.locks.push(Rc::clone(&a.lock));
+            // Who starts a task gives no lock along.
+            if !call.spawned {
+                let bits = held.at(at);
+                for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
+                    if bits >> i & 1 == 1 {
+                        call.locks.push(Rc::clone(&a.lock));
+                    }
                 }
+                call.locks.extend(self.hoped_locks(held.hoped_at(at)));
             }
-            call.locks.extend(self.hoped_locks(held.hoped_at(at)));
             call.yields_before |= first_yield.around(at).0;
             summary.sym_calls.push(call);
         }

@@ -27,6 +27,8 @@ pub struct SymCall {
     pub depth: u8,
     /// In a thread of its own.
     pub thread: bool,
+    /// Beside the function that calls it, which goes on.
+    pub spawned: bool,
 }
 
 #[derive(Clone, Debug, Default)]

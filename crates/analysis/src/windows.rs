@@ -31,7 +31,7 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     let held = Held::new(&interp);
     interp.note_tables();
     let mut windows: Vec<Rc<Window>> = Vec::new();
-    let latches = interp.latches();
+    let latches = interp.latches(&held);
     interp.own_windows(&held, &latches, &mut windows);
     interp.inner_windows(&held, &latches, &mut windows);
     let mut windows = distinct(windows);
@@ -412,6 +412,7 @@ impl Interp<'_, '_, '_> {
             puts_back: write.puts_back
                 && (write_in_handler
                     || matches!(self.cx.syms.kind(write.loc.key), SymKind::Index(..))),
+            handed_back: data && self.is_handed_back(r as u32, write),
             aside: read.act == Act::Check
                 && !checked.is_empty()
                 && checked.iter().all(|c| self.cx.words.asides.contains(c)),

@@ -39,7 +39,6 @@ const PEELED: &[&str] = &[
     "Future",
     "BoxFuture",
     "LocalBoxFuture",
-    "ArcSwap",
     "PhantomData",
     "Reverse",
 ];

@@ -515,6 +515,8 @@ pub enum CallbackTime {
     After,
     /// Not by this call: an event or a timer calls it, any number of times.
     Later,
+    /// Once, from now on, beside the caller, who goes on: a task or a thread is started with it.
+    Beside,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize, JsonSchema)]

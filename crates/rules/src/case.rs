@@ -283,11 +283,9 @@ impl Case<'_> {
 /// `indexing`, `busy`: a flag that keeps others out while something is under
 /// way. (`initialized` says that it is done: doing it twice is only waste.)
 fn is_busy_flag(key: &str) -> bool {
-    let last = key
-        .rsplit(['.', '['])
-        .next()
-        .unwrap_or(key)
-        .to_ascii_lowercase();
+    // What an atomic holds is called by the name of the atomic.
+    let mut parts = key.rsplit(['.', '[']).filter(|part| *part != "value");
+    let last = parts.next().unwrap_or(key).to_ascii_lowercase();
     let words = ["busy", "locked", "inprogress", "in_progress", "active"];
     last.ends_with("ing") || words.iter().any(|w| last.contains(w))
 }

@@ -19,6 +19,8 @@ pub(crate) struct Way {
     scopes: Vec<Scope>,
     /// What is written is made from what was read.
     data: bool,
+    /// … and is what was read, changed: that the writer reads the rest anew is no help.
+    handed_back: bool,
     location: Location,
     read_in: FuncId,
     write: Option<Spot>,
@@ -33,6 +35,7 @@ impl Way {
             persona: finding.persona,
             scopes: finding.scopes.clone(),
             data: case.w.data,
+            handed_back: case.w.handed_back,
             location: finding.location.clone(),
             read_in: read.last().map_or(case.w.meet, |spot| spot.func),
             write: write.last().copied(),
@@ -50,7 +53,8 @@ impl Way {
         self.write == outer.write
             && self.read_in == outer.read_in
             && self.persona <= outer.persona
-            && (self.data || outer.scopes.iter().all(|scope| self.scopes.contains(scope)))
+            && (self.data && !outer.handed_back
+                || outer.scopes.iter().all(|scope| self.scopes.contains(scope)))
             && outer.below.contains(&self.location)
     }
 }

@@ -119,6 +119,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/python/web.toml"),
     ),
     (
+        "rust/arc-swap.toml",
+        include_str!("../../libraries/rust/arc-swap.toml"),
+    ),
+    (
         "rust/clock.toml",
         include_str!("../../libraries/rust/clock.toml"),
     ),
@@ -143,8 +147,20 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/rust/http-servers.toml"),
     ),
     (
+        "rust/lancedb.toml",
+        include_str!("../../libraries/rust/lancedb.toml"),
+    ),
+    (
+        "rust/libsql.toml",
+        include_str!("../../libraries/rust/libsql.toml"),
+    ),
+    (
         "rust/mcp-sdk.toml",
         include_str!("../../libraries/rust/mcp-sdk.toml"),
+    ),
+    (
+        "rust/mcp-traits.toml",
+        include_str!("../../libraries/rust/mcp-traits.toml"),
     ),
     (
         "rust/mcp.toml",
