@@ -95,8 +95,9 @@ const DOUBTS: &[Doubt] = &[
         says: "where it is not there yet it is put there, by a function of its own, which is how caches are filled",
         holds: |case, rule| {
             let w = case.w;
-            let put = w.write_positive == Some(false) && case.levels(&w.write) > 1 && !w.data;
-            let felt = w.other_writes || w.changed_within || w.refuses;
+            let missing = w.write_positive == Some(false) && !w.data && !case.deletes();
+            let put = missing && case.levels(&w.write) > 1;
+            let felt = w.other_writes || w.refuses;
             is(rule, &[&lock_scope_too_narrow::META])
                 && case.is(ResourceKind::Memory)
                 && put
