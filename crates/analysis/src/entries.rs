@@ -48,7 +48,7 @@ impl Interp<'_, '_, '_> {
             {
                 continue;
             }
-            if self.register(&rule, view) {
+            if self.register(&rule, view) && !rule.converts {
                 return true;
             }
         }

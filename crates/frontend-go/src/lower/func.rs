@@ -217,6 +217,11 @@ impl<'t> Lower<'t> {
         }
         let results = self.result_formals(node);
         self.f.result_count = results.len();
+        let by_value = |ty: &TypeRef| ty.element.is_none();
+        self.f.result_copies = results
+            .iter()
+            .map(|r| r.ty.as_ref().is_some_and(by_value))
+            .collect();
         for result in results {
             let Some(name) = result.name else { continue };
             let slot = self.declare(name, result.ty, VarKind::Let);
