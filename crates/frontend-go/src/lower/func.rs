@@ -63,9 +63,10 @@ impl<'t> Lower<'t> {
                 let ty = self.type_ref(written)?;
                 let ty = self.pointee(ty);
                 let name = field(declaration, "name").map(|n| self.name(n));
-                // A method that changes its own copy.
+                // A method that changes its own copy, or a copy of that.
                 let copies = written.kind() != "pointer_type"
-                    && name.is_some_and(|n| self.captures.changes(self.names.text(n)));
+                    && name.is_some()
+                    && self.captures.changes_any();
                 Some((name, ty, copies))
             });
         let class = receiver

@@ -252,3 +252,13 @@ fn a_channel_is_closed_once() {
     let (beside, body) = sessions("x.once.Do(func() { close(x.done) })");
     safe(fields, &beside, &body);
 }
+
+#[test]
+fn a_map_that_a_copy_was_given_is_its_own() {
+    let fields = "mu sync.RWMutex; last *Config";
+    let config = "type Config struct { Name string; Tags map[string]string }\nfunc (c *Config) clone() *Config {\nown := *c\nOWN\nfor k, v := range c.Tags { own.Tags[k] = v }\nreturn &own\n}\nfunc (c Config) with(name string) Config {\nout := c\nout.Name = name\nreturn out\n}";
+    let body = "c := s.last.clone()\nd := s.last.with(in.Key)\nreturn nil, fmt.Sprint(len(s.last.Tags), c.Name, d.Name), nil";
+    let made = config.replace("OWN", "own.Tags = make(map[string]string)");
+    safe(fields, &made, body);
+    dangerous("data-race", fields, &config.replace("OWN", ""), body);
+}
