@@ -118,10 +118,10 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 base
             };
         }
-        if let Some(sym) = self.cx.member(base, field) {
+        if let Some(sym) = self.set_in_copy(base, field) {
             return sym;
         }
-        if let Some(sym) = self.set_in_copy(base, field) {
+        if let Some(sym) = self.cx.member(base, field) {
             return sym;
         }
         let words = &self.cx.words;
