@@ -406,9 +406,24 @@ impl Interp<'_, '_, '_> {
                         self.content_access(key, true);
                     }
                 }
+                Do::Survey => {
+                    let key = effect.key.as_ref().and_then(|p| self.place(p, view));
+                    if let Some(key) = key.or(view.recv) {
+                        self.survey(key);
+                    }
+                }
+                Do::Count => {
+                    let key = effect.key.as_ref().and_then(|p| self.place(p, view));
+                    if let Some(key) = key.or(view.recv) {
+                        self.size_access(key);
+                    }
+                }
                 _ => {
                     if matches!(effect.effect.r#do, Do::Use | Do::Open) {
                         self.life(effect, view);
+                    }
+                    if effect.effect.indivisible {
+                        self.indivisible_access(effect, view);
                     }
                     let event = self.plain_effect(effect, view, rule.duck && !rule.sure);
                     read = event.or(read);

@@ -642,6 +642,11 @@ impl<'a> Interp<'_, 'a, '_> {
                 }
             }
         }
+        for (list, item) in &summary.kept {
+            let list = self.rewrite(*list, &mut inst);
+            let item = self.rewrite(*item, &mut inst);
+            self.note_kept(list, item);
+        }
         let deps = self.map_deps(&summary.ret_deps, &mut inst);
         for (part, deps) in &summary.ret_parts {
             let part = self.rewrite(*part, &mut inst);
@@ -731,6 +736,7 @@ impl<'a> Interp<'_, 'a, '_> {
             shared: false,
             once: false,
             at_once: false,
+            keyed: false,
             hoped: false,
             counted: false,
             func: self.id,

@@ -6,9 +6,11 @@
 mod blind_update;
 mod broken_lock;
 mod close_race;
+mod closed_twice;
 pub(crate) mod code;
 mod data_race;
 mod flow;
+mod late;
 mod leases;
 mod lifetime;
 mod lock_table;
@@ -31,7 +33,9 @@ const CHECKS: &[Check] = &[
     blind_update::check,
     broken_lock::check,
     close_race::check,
+    closed_twice::check,
     data_race::check,
+    late::check,
     leases::check,
     lifetime::check,
     multi_step::check,
@@ -46,6 +50,7 @@ pub(crate) fn run(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
     crate::roots::class_entries(cx);
     crate::roots::marked_entries(cx);
     crate::roots::export_entries(cx);
+    crate::roots::drop_nameless(cx);
     for check in CHECKS {
         check(cx, edges);
     }

@@ -78,8 +78,12 @@ pub enum DefectKind {
     LeaseInUse,
     /// Closed is tested and work is begun, not in one step with closing.
     CloseRace,
+    /// Closed is tested under a lock, and work is counted in when the lock is given back.
+    CountedLate,
     /// What a call uses can be closed while it does.
     UseAfterClose,
+    /// What must be closed once is closed in two places that know nothing of each other.
+    ClosedTwice,
     /// Opened in a sequence; a later failure leaks the earlier ones.
     PartialInit,
     /// Closed if it was opened well, and not if that failed half-way.

@@ -155,6 +155,8 @@ pub struct Lock {
     /// It is a permit of so and so many, which one may take and another give: a lock for
     /// those who do both.
     pub counted: bool,
+    /// One of many, each for what belongs to one key: others go on beside it.
+    pub keyed: bool,
     /// Where it is taken.
     pub func: FuncId,
     pub span: Span,

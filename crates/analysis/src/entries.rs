@@ -53,7 +53,7 @@ impl Interp<'_, '_, '_> {
             if !rule.when.iter().all(|w| self.when_holds(w, view)) {
                 continue;
             }
-            if self.register(&rule, view) {
+            if self.register(&rule, view) && !rule.converts {
                 return true;
             }
         }

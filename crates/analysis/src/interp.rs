@@ -9,6 +9,7 @@ pub(crate) mod access;
 mod age;
 mod flow;
 mod memory;
+mod origin;
 mod ready;
 mod values;
 mod vars;
@@ -187,6 +188,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub(crate) resources: FxHashSet<Var>,
     /// Plain accesses to memory, and calls, for the check for data races.
     pub(crate) plain: access::Accesses,
+    /// What was put into lists and tables that were made here or given back by what is called.
+    pub(crate) kept: FxHashMap<Sym, Vec<Sym>>,
     /// Values of which it was said what type they are: the register that has it.
     pub(crate) asserted: FxHashMap<Sym, Option<Var>>,
 }
@@ -260,6 +263,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             failing: Vec::new(),
             resources: FxHashSet::default(),
             plain: access::Accesses::default(),
+            kept: FxHashMap::default(),
             asserted: FxHashMap::default(),
             cx,
             id,
@@ -615,6 +619,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 };
                 let place = self.cx.syms.make(place);
                 let value = self.val(*value);
+                self.note_kept(base, value);
                 self.write_memory(place, value, Mode::Blind);
             }
             Op::Delete { obj, key } => {

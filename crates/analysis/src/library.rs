@@ -78,6 +78,7 @@ pub struct EntryRule {
     pub when: Vec<WhenRule>,
     pub dispatches: bool,
     pub thread: bool,
+    pub converts: bool,
 }
 
 pub struct ChainRule {
@@ -465,6 +466,7 @@ fn entry(m: &EntryModel) -> Option<Rc<EntryRule>> {
         when: whens(&m.when),
         dispatches: m.dispatches,
         thread: m.thread,
+        converts: m.converts,
     }))
 }
 

@@ -72,6 +72,7 @@ impl Interp<'_, '_, '_> {
             shared: false,
             once: false,
             at_once: false,
+            keyed: false,
             hoped: false,
             counted: false,
             func: self.id,
@@ -113,6 +114,9 @@ impl Interp<'_, '_, '_> {
                 one && !own
             }
         };
+        // A lock for a key that is always the same is one lock.
+        let entry = effect.entry.as_ref().and_then(|p| self.place(p, view));
+        let keyed = entry.is_some_and(|key| !self.is_constant(key));
         let guard = rule.result == ResultRule::Recv;
         // Nothing comes back that would give it back: anybody can.
         let counted = effect.permits.is_some()
@@ -126,6 +130,7 @@ impl Interp<'_, '_, '_> {
             shared: effect.effect.shared,
             once: effect.effect.once,
             at_once: effect.effect.at_once,
+            keyed,
             hoped: false,
             counted,
             func: self.id,
@@ -183,6 +188,7 @@ impl Interp<'_, '_, '_> {
             shared: false,
             once: false,
             at_once: false,
+            keyed: false,
             hoped: false,
             counted: false,
             func: self.id,
@@ -227,6 +233,7 @@ impl Interp<'_, '_, '_> {
             shared: false,
             once: false,
             at_once: false,
+            keyed: false,
             hoped: false,
             counted: false,
             func: self.id,

@@ -505,3 +505,15 @@ pub(crate) fn enclosing_class(cx: &Context<'_, '_>, f: FuncId) -> Option<ClassId
     }
     None
 }
+
+/// A handler that is registered under a name is no second one where it was only made.
+pub(crate) fn drop_nameless(cx: &mut Context<'_, '_>) {
+    let named: FxHashSet<FuncId> = cx
+        .entries
+        .iter()
+        .filter(|e| e.name.is_some())
+        .map(|e| e.handler)
+        .collect();
+    cx.entries
+        .retain(|e| e.name.is_some() || e.kind != EntryKind::Route || !named.contains(&e.handler));
+}

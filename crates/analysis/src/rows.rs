@@ -221,6 +221,7 @@ impl Interp<'_, '_, '_> {
             shared: false,
             once: false,
             at_once: false,
+            keyed: false,
             hoped: false,
             counted: false,
             func: self.id,

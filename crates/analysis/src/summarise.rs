@@ -237,6 +237,7 @@ impl Interp<'_, '_, '_> {
         };
         if let Some(ret) = summary.ret {
             summary.ret_parts = self.parts(ret);
+            summary.kept = self.kept_in_result(&values, ret);
         }
         // Where a guard is a value, who gets none and goes on chose to.
         if self.guarded && !gives_false && true_held != u64::MAX {

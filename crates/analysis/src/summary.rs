@@ -43,6 +43,8 @@ pub struct Summary {
     pub ret_parts: Vec<(Sym, Deps)>,
     /// What it can be, where it differs by the way taken.
     pub alternatives: Vec<Sym>,
+    /// The lists in what comes back, and what of others they hold.
+    pub kept: Vec<(Sym, Sym)>,
     /// It is what somebody outside answered.
     pub answers: bool,
     /// Reads that decide whether the function fails.

@@ -123,6 +123,11 @@ impl<'t> Captures<'t> {
         self.changed_within.contains(field)
     }
 
+    /// Does the declaration set fields of any variable, or let others do so?
+    pub(crate) fn changes_any(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
     /// Does the declaration set fields of a variable of this name, or let others do so?
     pub(crate) fn changes(&self, name: &str) -> bool {
         self.changed.contains(name)

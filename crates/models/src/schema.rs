@@ -269,6 +269,9 @@ pub struct Effect {
     /// How a write treats what is there already.
     #[serde(default)]
     pub mode: Mode,
+    /// Memory: no other access that is marked so comes in between, while plain ones can.
+    #[serde(default)]
+    pub indivisible: bool,
     /// Whom a lock keeps out.
     #[serde(default)]
     pub scope: LockScope,
@@ -374,6 +377,10 @@ pub enum Do {
     Join,
     /// Changes what stands at `key` in memory, and nothing in it keeps threads apart.
     Change,
+    /// Asks how many entries the table at `key` in memory has, and nothing in it keeps threads apart.
+    Count,
+    /// Reads all that the object at `key` in memory holds, to write it out.
+    Survey,
     /// A message of a client comes in, one after the other. What is called with it is a
     /// handler, if the code knows the word in `key`: `'tools/call'`.
     Receive,
@@ -615,6 +622,10 @@ pub struct EntryModel {
     /// this is not said, the dispatch of the program's module decides.
     #[serde(default)]
     pub thread: bool,
+    /// The call only makes a handler of the function, and the call's own model says what comes
+    /// back. Who registers it then, and by which name, is another matter.
+    #[serde(default)]
+    pub converts: bool,
 }
 
 /// A class of the library that the program extends: the methods named are the handlers.

@@ -119,6 +119,7 @@ pub(crate) fn begins_with_a_read(kind: DefectKind) -> bool {
             | DefectKind::SendTwice
             | DefectKind::DataRace
             | DefectKind::UseAfterClose
+            | DefectKind::ClosedTwice
     )
 }
 
@@ -201,6 +202,30 @@ pub(crate) fn of_defect(program: &Program, defect: &Defect, last: &str) -> Inter
                 "closes, and waits for what is registered",
             ),
             words("A", Action::Write, spot, "goes on and registers its work"),
+        ],
+        DefectKind::CountedLate => vec![
+            words(
+                "A",
+                Action::Read,
+                first,
+                "tests that it is open, and gives the lock back",
+            ),
+            words(
+                "B",
+                Action::Close,
+                first,
+                "closes, and finds nothing to wait for",
+            ),
+            words(
+                "A",
+                Action::Write,
+                spot,
+                "counts its work in, and begins it",
+            ),
+        ],
+        DefectKind::ClosedTwice => vec![
+            words("A", Action::Close, first, "closes it"),
+            words("B", Action::Close, spot, "closes it again"),
         ],
         DefectKind::UseAfterClose => vec![
             words("A", Action::Read, spot, "finds it open"),

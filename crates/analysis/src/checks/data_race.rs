@@ -15,6 +15,7 @@ use toctou_core::{FileRole, Name};
 use crate::context::{Context, DefectKind, FoundDefect};
 use crate::interp::access::{HeldLock, Owner, Spot};
 use crate::roots::{handlers_at_once, is_server};
+use crate::sym::SymKind;
 
 /// Ways into one function that are told apart.
 const MAX_WAYS: usize = 6;
@@ -43,6 +44,14 @@ struct Seen {
     start: Start,
     root: FuncId,
     locks: Vec<HeldLock>,
+}
+
+/// Parameters that are told apart.
+const PARAMS: u32 = 21;
+
+/// Is a parameter shared (0), what is in it (1), or what that leads to (2)?
+fn is_in(mask: u64, param: u32, how: u32) -> bool {
+    param < PARAMS && mask >> (param + PARAMS * how) & 1 == 1
 }
 
 type Way = (FuncId, bool, u64, Vec<HeldLock>);
@@ -98,6 +107,7 @@ fn roots(cx: &Context<'_, '_>) -> Vec<(FuncId, Start)> {
     let many = reached(cx, handlers);
     // A program calls what it has. Who else would call a method that it does not even name?
     let named = is_server(&cx.entries).then(|| named(cx));
+    let mut handed_back: Vec<FuncId> = Vec::new();
     for (f, function) in cx.program.functions.iter().enumerate() {
         let id = FuncId(f as u32);
         if cx.program.file_of(id).role != FileRole::Product {
@@ -115,6 +125,13 @@ fn roots(cx: &Context<'_, '_>) -> Vec<(FuncId, Start)> {
                 (old, _) => old,
             };
         }
+        // What a function gives back to be called is called by somebody.
+        if let Some(ret) = cx.summaries[f].as_ref().and_then(|s| s.ret)
+            && let SymKind::Func(given) = *cx.syms.kind(ret)
+            && !cx.entered.contains(&given)
+        {
+            handed_back.push(given);
+        }
         let callable = function.class.is_some()
             && function.exported
             && function.kind == FuncKind::Method
@@ -126,8 +143,13 @@ fn roots(cx: &Context<'_, '_>) -> Vec<(FuncId, Start)> {
             starts.entry(id).or_insert(Start::Export);
         }
     }
+    handed_back.retain(|f| !starts.contains_key(f));
     let mut roots: Vec<(FuncId, Start)> = starts.into_iter().collect();
     roots.sort_unstable();
+    // Last, so that of two equal ways the one that is sure to be taken is shown.
+    handed_back.sort_unstable();
+    handed_back.dedup();
+    roots.extend(handed_back.into_iter().map(|f| (f, Start::Export)));
     roots
 }
 
@@ -161,7 +183,7 @@ fn many(cx: &Context<'_, '_>, roots: &[(FuncId, Start)]) -> FxHashSet<FuncId> {
     reached(cx, from.map(|(root, _)| *root).collect())
 }
 
-fn reached(cx: &Context<'_, '_>, mut work: Vec<FuncId>) -> FxHashSet<FuncId> {
+pub(super) fn reached(cx: &Context<'_, '_>, mut work: Vec<FuncId>) -> FxHashSet<FuncId> {
     let mut seen: FxHashSet<FuncId> = FxHashSet::default();
     while let Some(f) = work.pop() {
         if seen.insert(f) {
@@ -201,7 +223,9 @@ fn follow(
         let plain = &cx.plain[func.0 as usize];
         let shared = |owner: Owner| match owner {
             Owner::This => this,
-            Owner::Param(i) => i < 64 && args >> i & 1 == 1,
+            Owner::Param(i) => is_in(args, i, 0),
+            Owner::Within(i) => is_in(args, i, 0) || is_in(args, i, 1),
+            Owner::Beyond(i) => (0..3).any(|how| is_in(args, i, how)),
             Owner::Variable(cell) => {
                 cx.is_module_cell(cell)
                     || !ways.contains_key(&cell.owner)
@@ -240,9 +264,12 @@ fn follow(
         }
         for call in plain.calls.iter().filter(|c| !c.spawned) {
             let mut mask = 0;
-            for (i, arg) in call.args.iter().enumerate().take(64) {
-                if shared(*arg) {
-                    mask |= 1 << i;
+            for (i, arg) in call.args.iter().enumerate().take(PARAMS as usize) {
+                let (things, parts) = call.inside.get(i).copied().unwrap_or((*arg, *arg));
+                for (how, owner) in [*arg, things, parts].into_iter().enumerate() {
+                    if shared(owner) {
+                        mask |= 1 << (i as u32 + PARAMS * how as u32);
+                    }
                 }
             }
             let mut held = locks.clone();

@@ -33,7 +33,7 @@ pub(crate) fn check(cx: &mut Context<'_, '_>, _edges: &[Vec<u32>]) {
 
 /// Locks that every caller of a function holds: helpers that are called under
 /// a lock do not take it.
-fn held_by_callers(cx: &Context<'_, '_>) -> Vec<Vec<HeldLock>> {
+pub(super) fn held_by_callers(cx: &Context<'_, '_>) -> Vec<Vec<HeldLock>> {
     let mut held: Vec<Vec<HeldLock>> = vec![Vec::new(); cx.plain.len()];
     // A helper of a helper: so many calls deep.
     for _ in 0..3 {
@@ -173,7 +173,7 @@ fn users<'c>(
 }
 
 /// Is one lock held over both, by one of them alone?
-fn kept_apart(a: &[HeldLock], b: &[HeldLock]) -> bool {
+pub(super) fn kept_apart(a: &[HeldLock], b: &[HeldLock]) -> bool {
     a.iter().any(|x| {
         b.iter()
             .any(|y| x.spot == y.spot && !(x.shared && y.shared))
@@ -216,7 +216,7 @@ fn waited_for(
 }
 
 /// Can `to` be reached from `from`?
-fn before(cx: &Context<'_, '_>, f: FuncId, from: Pos, to: Pos) -> bool {
+pub(super) fn before(cx: &Context<'_, '_>, f: FuncId, from: Pos, to: Pos) -> bool {
     reaches(cx.program.function(f), from, to, &[])
 }
 

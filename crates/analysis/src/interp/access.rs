@@ -14,7 +14,7 @@ use crate::sym::{Sym, SymKind};
 use std::rc::Rc;
 use toctou_core::ir::{Cell, ClassId, FuncId, ModuleId, Op, TypeRef, Var, VarKind};
 use toctou_core::{Name, Span};
-use toctou_models::Do;
+use toctou_models::{Do, Mode};
 
 /// A variable of the program, whichever object it is a part of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -35,6 +35,10 @@ pub enum Spot {
 pub enum Owner {
     This,
     Param(u32),
+    /// Something that a parameter holds: an entry of a list …
+    Within(u32),
+    /// … or what an entry leads to.
+    Beyond(u32),
     Variable(Cell),
     /// Made here, or not known: nobody else's.
     Own,
@@ -58,6 +62,8 @@ pub struct Access {
     pub locks: Vec<HeldLock>,
     pub span: Span,
     pub key: Sym,
+    /// In one step, as all others that are so.
+    pub indivisible: bool,
     pub(crate) at: Pos,
 }
 
@@ -67,6 +73,8 @@ pub struct Passed {
     pub callee: FuncId,
     pub this: Owner,
     pub args: Vec<Owner>,
+    /// Of lists that are the caller's own: whose the things in them are, and the parts of those.
+    pub inside: Vec<(Owner, Owner)>,
     pub locks: Vec<HeldLock>,
     pub spawned: bool,
     /// In a loop: it may be done many times at once.
@@ -87,6 +95,8 @@ pub struct Step {
     pub at: Pos,
     /// What is held, and by which acquisition.
     pub locks: Vec<(HeldLock, usize)>,
+    /// What must not be done twice: to which place, if others can have it by now.
+    pub only_once: Option<Spot>,
 }
 
 #[derive(Default, Debug)]
@@ -102,6 +112,8 @@ pub struct Accesses {
 
 const MAX_ACCESSES: usize = 400;
 const MAX_CALLS: usize = 400;
+/// Fields of an object that is written out.
+const MAX_SURVEYED: usize = 24;
 
 impl Interp<'_, '_, '_> {
     /// Can plain accesses meet? Not where the compiler sees to it that they do not.
@@ -112,9 +124,29 @@ impl Interp<'_, '_, '_> {
     pub(crate) fn owner_of(&self, sym: Sym) -> Owner {
         match *self.cx.syms.kind(self.cx.syms.root(sym)) {
             SymKind::This => Owner::This,
-            SymKind::Param(i) => Owner::Param(i),
+            SymKind::Param(i) => match self.is_entry(sym) {
+                None => Owner::Param(i),
+                Some(false) => Owner::Within(i),
+                Some(true) => Owner::Beyond(i),
+            },
             SymKind::Cell(cell) | SymKind::VarLoc(cell) => Owner::Variable(cell),
             _ => Owner::Own,
+        }
+    }
+
+    /// Is a place in an entry of a list or table? And is it a part of one?
+    fn is_entry(&self, sym: Sym) -> Option<bool> {
+        let mut part = false;
+        let mut at = sym;
+        loop {
+            match *self.cx.syms.kind(at) {
+                SymKind::Element(_) | SymKind::Index(..) => return Some(part),
+                SymKind::Field(base, _) => {
+                    part = true;
+                    at = base;
+                }
+                _ => return None,
+            }
         }
     }
 
@@ -242,11 +274,38 @@ impl Interp<'_, '_, '_> {
         self.is_racy() && self.is_variable(obj) && self.is_plain_struct(base)
     }
 
+    /// Is it a struct that stands within another, which nobody else has?
+    fn is_part_of_own(&mut self, obj: Var) -> bool {
+        let Some(inst) = self.cx.definition(self.id, obj) else {
+            return false;
+        };
+        let Op::GetField {
+            obj: outer, field, ..
+        } = inst.op
+        else {
+            return false;
+        };
+        let cx = &*self.cx;
+        let by_value = cx.points_to.only_class(self.id, outer).and_then(|class| {
+            let (_, ty) = cx
+                .linkage
+                .field_type(cx.program, &cx.entities, class, field)?;
+            Some(ty.element.is_none())
+        });
+        let outer = self.val(outer);
+        let outer = self.origin(outer);
+        by_value == Some(true) && self.owner_of(outer) == Owner::Own
+    }
+
     /// `obj.field` is read or set.
     pub(crate) fn field_access(&mut self, obj: Var, base: Sym, field: Name, write: bool) {
         if !self.is_racy() {
             return;
         }
+        if self.owner_of(base) == Owner::Own && self.is_part_of_own(obj) {
+            return;
+        }
+        let base = self.origin(base);
         let owner = self.owner_of(base);
         if owner == Owner::Own {
             return;
@@ -274,6 +333,7 @@ impl Interp<'_, '_, '_> {
         if !self.is_racy() {
             return;
         }
+        let base = self.origin(base);
         let owner = self.owner_of(base);
         let spot = match *self.cx.syms.kind(base) {
             SymKind::Field(object, name) => match self.class_of(object, 0) {
@@ -286,6 +346,87 @@ impl Interp<'_, '_, '_> {
         };
         if owner != Owner::Own {
             self.push_access(spot, true, write, owner, base);
+        }
+    }
+
+    /// How many there are is a part of a table; of a list it is a part of the variable.
+    pub(crate) fn size_access(&mut self, base: Sym) {
+        if !self.is_racy() {
+            return;
+        }
+        let base = self.origin(base);
+        let is_table = self
+            .type_of(base, 0)
+            .is_some_and(|(_, ty)| self.cx.names.text(ty.name) == "map");
+        if is_table {
+            self.content_access(base, false);
+        }
+    }
+
+    /// The processor does it in one step: as if the place had a lock of its own, which only
+    /// such accesses take.
+    pub(crate) fn indivisible_access(&mut self, effect: &EffectRule, view: &CallView<'_>) {
+        let place = effect.key.as_ref().and_then(|p| self.place(p, view));
+        let Some(place) = place.filter(|_| self.is_racy()) else {
+            return;
+        };
+        let key = self.origin(place);
+        let owner = self.owner_of(key);
+        let SymKind::Field(base, name) = *self.cx.syms.kind(key) else {
+            return;
+        };
+        let Some(class) = self.class_of(base, 0).filter(|_| owner != Owner::Own) else {
+            return;
+        };
+        let spot = Spot::Field(class, name);
+        let write = effect.effect.r#do == Do::Write;
+        self.push_access(spot, false, write, owner, key);
+        if let Some(access) = self.plain.accesses.last_mut() {
+            access.indivisible = true;
+        }
+        // To take the address of a place is not to read it.
+        let addressed = view.arg_vars.first().and_then(|v| {
+            let at = self.cx.definition(self.id, *v)?;
+            matches!(at.op, Op::GetField { .. }).then_some(at.span)
+        });
+        if let Some(span) = addressed {
+            self.plain
+                .accesses
+                .retain(|a| a.indivisible || a.write || a.spot != spot || a.span != span);
+        }
+    }
+
+    /// Everything that an object holds is read: it is written out.
+    pub(crate) fn survey(&mut self, whole: Sym) {
+        if !self.is_racy() {
+            return;
+        }
+        let whole = self.origin(whole);
+        self.survey_object(whole);
+        let element = self.cx.syms.make(SymKind::Element(whole));
+        let thing = self.origin(element);
+        if thing != element || self.owner_of(element) != Owner::Own {
+            self.survey_object(thing);
+        }
+    }
+
+    fn survey_object(&mut self, object: Sym) {
+        let owner = self.owner_of(object);
+        if owner == Owner::Own || matches!(self.cx.syms.kind(object), SymKind::This) {
+            return;
+        }
+        let Some(class) = self.class_of(object, 0) else {
+            return;
+        };
+        let fields: Vec<Name> = self.cx.program.classes[class.0 as usize]
+            .fields
+            .iter()
+            .map(|f| f.name)
+            .take(MAX_SURVEYED)
+            .collect();
+        for name in fields {
+            let key = self.cx.syms.make(SymKind::Field(object, name));
+            self.push_access(Spot::Field(class, name), false, false, owner, key);
         }
     }
 
@@ -337,6 +478,7 @@ impl Interp<'_, '_, '_> {
                 locks: Vec::new(),
                 span: self.span,
                 key,
+                indivisible: false,
                 at: self.at,
             });
         }
@@ -348,10 +490,21 @@ impl Interp<'_, '_, '_> {
         }
         let lexical = self.cx.program.function(callee).kind == toctou_core::ir::FuncKind::Arrow;
         let this = match entry.recv {
-            Some(recv) if !lexical => self.owner_of(recv),
+            Some(recv) if !lexical => {
+                let recv = self.origin(recv);
+                self.owner_of(recv)
+            }
             _ => Owner::This,
         };
-        let args = entry.args.iter().map(|a| self.owner_of(*a)).collect();
+        let args = entry
+            .args
+            .iter()
+            .map(|a| {
+                let arg = self.origin(*a);
+                self.owner_of(arg)
+            })
+            .collect();
+        let inside = entry.args.iter().map(|a| self.owners_inside(*a)).collect();
         let block = self.at.block;
         let small = self.function.blocks.len() < 256;
         let repeated = (entry.spawned || small) && self.cfg.has_loop && self.cfg.leads_back(block);
@@ -359,6 +512,7 @@ impl Interp<'_, '_, '_> {
             callee,
             this,
             args,
+            inside,
             locks: Vec::new(),
             spawned: entry.spawned,
             repeated,
@@ -378,14 +532,53 @@ impl Interp<'_, '_, '_> {
             None => view.recv,
         };
         if let Some(key) = key {
+            let only_once = match effect.effect.mode {
+                Mode::Exclusive => self.only_once(view),
+                _ => None,
+            };
             self.plain.life.push(Step {
                 what: effect.effect.r#do,
                 key,
                 span: self.span,
                 at: self.at,
                 locks: Vec::new(),
+                only_once,
             });
         }
+    }
+
+    /// The field that must not be closed twice, of an object that others can have. Not if
+    /// something has decided already that nobody else does it.
+    fn only_once(&mut self, view: &CallView<'_>) -> Option<Spot> {
+        let Op::GetField {
+            obj, field: name, ..
+        } = self.cx.definition(self.id, *view.arg_vars.first()?)?.op
+        else {
+            return None;
+        };
+        let decided = self
+            .control_deps(self.at.block)
+            .events()
+            .any(|(e, _)| self.events[e as usize].mode != Mode::Blind);
+        if decided {
+            return None;
+        }
+        let base = self.val(obj);
+        let object = self.origin(base);
+        let known = self.owner_of(object) != Owner::Own || self.is_given_out(base);
+        let class = self
+            .cx
+            .points_to
+            .only_class(self.id, obj)
+            .or_else(|| self.class_of(object, 0))?;
+        known.then_some(Spot::Field(class, name))
+    }
+
+    /// Was something that was made here put where others find it?
+    fn is_given_out(&self, object: Sym) -> bool {
+        self.stored
+            .iter()
+            .any(|(place, values)| values.contains(&object) && self.cx.may_be_shared(*place))
     }
 
     /// Flags of this object that are tested or set, by this function itself.
@@ -409,6 +602,7 @@ impl Interp<'_, '_, '_> {
                         span: e.trail.span,
                         at: e.at,
                         locks: Vec::new(),
+                        only_once: None,
                     },
                 ));
             }
@@ -416,6 +610,9 @@ impl Interp<'_, '_, '_> {
     }
 
     fn held_lock(&mut self, lock: &Rc<Lock>) -> Option<HeldLock> {
+        if lock.keyed {
+            return None;
+        }
         let spot = match *self.cx.syms.kind(lock.key) {
             SymKind::Field(base, name) => match self.class_of(base, 0) {
                 Some(class) => Spot::Field(class, name),
@@ -495,6 +692,13 @@ impl Interp<'_, '_, '_> {
         };
         for access in &mut plain.accesses {
             access.locks = at(access.at);
+            if access.indivisible {
+                access.locks.push(HeldLock {
+                    spot: access.spot,
+                    shared: false,
+                    once: false,
+                });
+            }
             // The lock of a key is for what belongs to that key.
             let bits = held.at(access.at);
             for (i, (lock, key)) in of_keys

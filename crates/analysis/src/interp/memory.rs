@@ -118,6 +118,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 base
             };
         }
+        if let Some(sym) = self.set_in_copy(base, field) {
+            return sym;
+        }
         if let Some(sym) = self.cx.member(base, field) {
             return sym;
         }
@@ -153,6 +156,21 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
         }
         sym
+    }
+
+    /// What a field of a copy was set to: that is not what the original has there.
+    fn set_in_copy(&mut self, base: Sym, field: Name) -> Option<Sym> {
+        let is_copy = self.is_racy()
+            && matches!(self.cx.syms.kind(base), SymKind::Object(fields)
+                if fields.len() == 1 && Some(fields[0].0) == self.cx.syms.rest);
+        if !is_copy {
+            return None;
+        }
+        let place = self.cx.syms.make(SymKind::Field(base, field));
+        match self.stored.get(&place)?.as_slice() {
+            [one] => Some(*one),
+            _ => None,
+        }
     }
 
     /// A field or variable that holds a container somebody changes.

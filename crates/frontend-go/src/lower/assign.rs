@@ -177,7 +177,16 @@ impl<'t> Lower<'t> {
             return;
         }
         let places: Vec<Place> = targets.iter().map(|t| self.place(*t)).collect();
-        let values = self.values(right, places.len());
+        let mut values = self.values(right, places.len());
+        // `m[k] = *p`: what is in there is a struct of its own.
+        for ((place, node), value) in places.iter().zip(children(right)).zip(&mut values) {
+            if let Some(value) = value
+                && matches!(place, Place::Index(..))
+                && is_dereference(node)
+            {
+                *value = self.copied(span(node), *value);
+            }
+        }
         for ((place, target), value) in places.iter().zip(&targets).zip(values) {
             if let Some(value) = value {
                 let at = if places.len() == 1 { at } else { span(*target) };

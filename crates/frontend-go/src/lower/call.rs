@@ -4,6 +4,7 @@ use toctou_core::Span;
 use toctou_core::ir::{Arg, CallKind, Callee, Op, Var, VarInfo, VarKind};
 use tree_sitter::Node;
 
+use super::expr::is_dereference;
 use super::vars::is_builtin_type;
 use super::{Lower, children, field, span};
 
@@ -84,12 +85,20 @@ impl<'t> Lower<'t> {
         let Some(list) = field(node, "arguments") else {
             return Vec::new();
         };
+        let appends = field(node, "function").is_some_and(|f| self.text(f) == "append");
         children(list)
             .into_iter()
-            .map(|argument| Arg {
-                value: self.expression(argument),
-                spread: argument.kind() == "variadic_argument",
-                name: None,
+            .map(|argument| {
+                let mut value = self.expression(argument);
+                // `append(list, *p)`: what is in there is a struct of its own.
+                if appends && is_dereference(argument) {
+                    value = self.copied(span(argument), value);
+                }
+                Arg {
+                    value,
+                    spread: argument.kind() == "variadic_argument",
+                    name: None,
+                }
             })
             .collect()
     }

@@ -63,9 +63,10 @@ impl<'t> Lower<'t> {
                 let ty = self.type_ref(written)?;
                 let ty = self.pointee(ty);
                 let name = field(declaration, "name").map(|n| self.name(n));
-                // A method that changes its own copy.
+                // A method that changes its own copy, or a copy of that.
                 let copies = written.kind() != "pointer_type"
-                    && name.is_some_and(|n| self.captures.changes(self.names.text(n)));
+                    && name.is_some()
+                    && self.captures.changes_any();
                 Some((name, ty, copies))
             });
         let class = receiver
@@ -217,6 +218,11 @@ impl<'t> Lower<'t> {
         }
         let results = self.result_formals(node);
         self.f.result_count = results.len();
+        let by_value = |ty: &TypeRef| ty.element.is_none();
+        self.f.result_copies = results
+            .iter()
+            .map(|r| r.ty.as_ref().is_some_and(by_value))
+            .collect();
         for result in results {
             let Some(name) = result.name else { continue };
             let slot = self.declare(name, result.ty, VarKind::Let);

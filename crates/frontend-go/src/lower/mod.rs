@@ -95,6 +95,8 @@ struct State {
     /// Named results.
     results: Vec<Name>,
     result_count: usize,
+    /// Which of them are structs, not pointers.
+    result_copies: Vec<bool>,
     /// Does the function's body defer anything?
     defers_any: bool,
     /// How many closures deep it stands.
@@ -150,6 +152,7 @@ impl State {
             exit: None,
             results: Vec::new(),
             result_count: 0,
+            result_copies: Vec::new(),
             defers_any: false,
             literal_depth,
         }

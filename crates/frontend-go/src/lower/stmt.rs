@@ -3,6 +3,7 @@
 use toctou_core::ir::{BinOp, CallKind, Literal, Op, Var};
 use tree_sitter::Node;
 
+use super::expr::is_dereference;
 use super::{Lower, MAX_DEPTH, children, span};
 
 impl<'t> Lower<'t> {
@@ -78,6 +79,17 @@ impl<'t> Lower<'t> {
                         .into_iter()
                         .flatten()
                         .collect();
+                    // `return *p`: who gets it has a struct of his own.
+                    let nodes = match list.kind() {
+                        "expression_list" => children(list),
+                        _ => vec![list],
+                    };
+                    for (i, (value, node)) in values.iter_mut().zip(nodes).enumerate() {
+                        let copies = self.f.result_copies.get(i).is_some_and(|c| *c);
+                        if copies && is_dereference(node) {
+                            *value = self.copied(span(node), *value);
+                        }
+                    }
                 }
                 let bare = bare && !self.f.results.is_empty();
                 self.leave_function(at, (!bare).then_some(values));

@@ -34,8 +34,11 @@ impl<'t> Lower<'t> {
                 Some(self.container("[]", element))
             }
             "map_type" => {
-                let element = below(self, field(node, "value"))?;
-                Some(self.container("map", element))
+                let element = below(self, field(node, "value"));
+                Some(TypeRef {
+                    name: self.names.intern("map"),
+                    element: element.map(Box::new),
+                })
             }
             "channel_type" => {
                 let element = below(self, field(node, "value"))?;

@@ -29,6 +29,25 @@ pub(crate) fn of_defect(program: &Program, defect: &Defect) -> Option<Verdict> {
             "the call goes on with something that is closed",
         ));
     }
+    if defect.kind == DefectKind::CountedLate {
+        let function = crate::classify::display_function(program, defect.spot.func);
+        return Some(Verdict::new(
+            format!("`{function}` counts its work in with `{}` after the lock was given back under which it was tested that nothing is closed: closing in between does not wait for it", defect.key),
+            "count the work in under the lock, in one step with the test",
+            "work begins after closing was reported as done",
+        ));
+    }
+    if defect.kind == DefectKind::ClosedTwice {
+        let function = crate::classify::display_function(program, defect.spot.func);
+        let other = defect
+            .first
+            .map_or_else(String::new, |spot| crate::classify::display_function(program, spot.func));
+        return Some(Verdict::new(
+            format!("`{function}` closes `{}`, which `{other}` may have closed already: nothing decides which of them does it", defect.key),
+            "close it in one place alone, or in a `sync.Once` that both share",
+            "the second close fails, and ends the process",
+        ));
+    }
     if defect.kind != DefectKind::CloseRace {
         return None;
     }
