@@ -110,6 +110,8 @@ pub struct ReachedWindow {
     pub alike: bool,
     /// The place is emptied: `null`, `false`.
     pub clears: bool,
+    /// The file that is removed is a lock that is taken afterwards.
+    pub steals: bool,
     pub in_process: bool,
     pub cross_process: bool,
     pub accidental: bool,
@@ -266,6 +268,9 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
             }
             let reach = reach_of(&cx, root, w);
             let key = Key {
+                // What keeps calls apart on their way here does not help who comes another way,
+                // and that there is another way says nothing about the calls.
+                served: is_served(root.kind),
                 meet: w.meet,
                 read: w.read.span,
                 write: w.write.span,
@@ -399,6 +404,7 @@ fn is_reached(w: &ReachedWindow) -> bool {
 
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
+    served: bool,
     meet: FuncId,
     read: Span,
     write: Span,
@@ -573,6 +579,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         constant: w.constant,
         alike: is_alike(cx, w),
         clears: w.clears,
+        steals: w.steals,
         in_process: w.in_process && reach.kind != EntryKind::Startup,
         cross_process: w.cross_process,
         accidental: w.accidental,

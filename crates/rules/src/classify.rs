@@ -20,6 +20,7 @@ type Judge = fn(&Case<'_>) -> Option<Verdict>;
 
 /// The first that claims a window names it: the special before the general.
 const ORDER: &[(&RuleMeta, Judge)] = &[
+    (&broken_lock::META, broken_lock::judge),
     (&shared_temp_path::META, shared_temp_path::judge),
     (&path_check_then_open::META, path_check_then_open::judge),
     (
@@ -91,8 +92,11 @@ fn one_per_place(mut list: Vec<(Finding, String)>) -> Vec<(Finding, String)> {
     });
     list.dedup_by(|(b, _), (a, _)| {
         let same = a.location == b.location && a.rule == b.rule;
+        let served = |e: &EntryPoint| !matches!(e.kind, EntryKind::Startup | EntryKind::Export);
         if same {
-            for e in std::mem::take(&mut b.entry_points) {
+            let by_calls = a.entry_points.iter().any(served);
+            let more = std::mem::take(&mut b.entry_points).into_iter();
+            for e in more.filter(|e| !by_calls || served(e)) {
                 if !a
                     .entry_points
                     .iter()
