@@ -268,9 +268,6 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
             }
             let reach = reach_of(&cx, root, w);
             let key = Key {
-                // What keeps calls apart on their way here does not help who comes another way,
-                // and that there is another way says nothing about the calls.
-                served: is_served(root.kind),
                 meet: w.meet,
                 read: w.read.span,
                 write: w.write.span,
@@ -404,7 +401,6 @@ fn is_reached(w: &ReachedWindow) -> bool {
 
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
-    served: bool,
     meet: FuncId,
     read: Span,
     write: Span,

@@ -92,11 +92,8 @@ fn one_per_place(mut list: Vec<(Finding, String)>) -> Vec<(Finding, String)> {
     });
     list.dedup_by(|(b, _), (a, _)| {
         let same = a.location == b.location && a.rule == b.rule;
-        let served = |e: &EntryPoint| !matches!(e.kind, EntryKind::Startup | EntryKind::Export);
         if same {
-            let by_calls = a.entry_points.iter().any(served);
-            let more = std::mem::take(&mut b.entry_points).into_iter();
-            for e in more.filter(|e| !by_calls || served(e)) {
+            for e in std::mem::take(&mut b.entry_points) {
                 if !a
                     .entry_points
                     .iter()

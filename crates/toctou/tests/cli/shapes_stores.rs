@@ -373,22 +373,3 @@ fn safe_lock_file_that_is_waited_for() {
   }"#;
     safe(&[], &stale_lock(taking));
 }
-
-/// Who calls has a lock; that others could call as well, and without, says nothing about them.
-#[test]
-fn safe_lock_of_the_callers_of_an_exported_function() {
-    let helpers = r#"import lockfile from "proper-lockfile";
-export async function add(args: any) {
-  const notes = JSON.parse(await fs.readFile("notes.json", "utf8"));
-  notes.push(args);
-  await fs.writeFile("notes.json", JSON.stringify(notes));
-}
-export const table = [{ name: "add", run: async (args: any) => add(args) }];"#;
-    let tool = r#"  const release = await lockfile.lock("notes.json");
-  try {
-    await add(entry);
-  } finally {
-    await release();
-  }"#;
-    safe(&[], &server(helpers, tool));
-}
