@@ -479,7 +479,9 @@ impl Interp<'_, '_, '_> {
                 let parts = view.recv.into_iter().chain(view.args.iter().copied());
                 self.cx.syms.join(parts.collect())
             }
-            ResultRule::Copy | ResultRule::Returned => fallback,
+            ResultRule::Copy | ResultRule::Returned | ResultRule::Values | ResultRule::Pairs => {
+                fallback
+            }
             // What was done to a promise matters: `catch` swallows, `then` chains.
             ResultRule::Recv if self.is_promise_method(view) => fallback,
             ResultRule::Recv => view.recv.unwrap_or(fallback),
@@ -514,6 +516,10 @@ impl Interp<'_, '_, '_> {
             && rule.result != ResultRule::None
         {
             self.add_deps(sym, &Deps::event(read));
+            let stored = self.events[read as usize].loc.kind != ResourceKind::Memory;
+            if stored && matches!(rule.result, ResultRule::Read | ResultRule::Default) {
+                self.note_stored(sym);
+            }
         }
         sym
     }

@@ -255,6 +255,7 @@ impl Window {
             constant: false,
             alike: false,
             clears: false,
+            steals: false,
             in_process: false,
             cross_process: true,
             accidental: false,
@@ -337,6 +338,8 @@ pub struct Window {
     pub alike: bool,
     /// The place is emptied: `null`, `false`.
     pub clears: bool,
+    /// The file that is removed is a lock that the function takes afterwards.
+    pub steals: bool,
     pub in_process: bool,
     pub cross_process: bool,
     /// Nothing gives way between read and write: in one process it is atomic, today.

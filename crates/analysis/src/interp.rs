@@ -148,6 +148,8 @@ pub struct Interp<'c, 'a, 'm> {
     /// What somebody outside answered: not made from what the question was made from, it says
     /// how things are there.
     answers: FxHashSet<Sym>,
+    /// What stores gave.
+    from_stores: FxHashSet<Sym>,
     /// What nobody but the call and who called it can have set.
     pub(crate) own: FxHashSet<Sym>,
     /// Receivers that were used as tables.
@@ -239,6 +241,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             receivers: VarSet::of(function.vars.len()),
             awaited: VarSet::default(),
             answers: FxHashSet::default(),
+            from_stores: FxHashSet::default(),
             own: FxHashSet::default(),
             tables: FxHashSet::default(),
             through: None,
@@ -376,7 +379,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
     }
 
     /// The variable that an instruction sets.
-    fn sets(&self, op: &Op) -> Option<Var> {
+    pub(crate) fn sets(&self, op: &Op) -> Option<Var> {
         match op {
             Op::StoreVar { cell, .. } if cell.owner == self.id => Some(cell.var),
             op => op.dst(),

@@ -116,6 +116,10 @@ pub enum ResultRule {
     Format,
     /// A list, and more behind it.
     Added,
+    /// A list of what the fields of argument 0 hold.
+    Values,
+    /// A list of pairs, each a field's name and what it holds.
+    Pairs,
     Arg(usize),
 }
 
@@ -423,6 +427,8 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
             "made" => ResultRule::Made,
             "format" => ResultRule::Format,
             "added" => ResultRule::Added,
+            "values" => ResultRule::Values,
+            "pairs" => ResultRule::Pairs,
             other => other
                 .strip_prefix("arg")
                 .and_then(|n| n.parse().ok())

@@ -191,6 +191,15 @@ impl Linkage {
             .find_map(|m| self.own_export(program, *m, name, names, entities, hops))
     }
 
+    /// The names that a module exports, its own and those it passes on.
+    pub fn export_names(&self, program: &Program, module: ModuleId) -> Vec<Name> {
+        let modules = self.stars.get(module.0 as usize).into_iter().flatten();
+        modules
+            .filter_map(|m| program.modules.get(m.0 as usize))
+            .flat_map(|linked| linked.exports.iter().map(|(name, _)| *name))
+            .collect()
+    }
+
     fn own_export(
         &self,
         program: &Program,

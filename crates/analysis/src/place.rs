@@ -1,12 +1,13 @@
 //! Do a read and a write mean the same thing, and does the write itself make
 //! sure that what was read still holds?
 
+use rustc_hash::FxHashSet;
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{BinOp, Op, Var};
 use toctou_models::Mode;
 
-use crate::effect::{Act, Dep, Event, Row, Source};
+use crate::effect::{Act, Dep, Event, Pos, Row, Source};
 use crate::interp::Interp;
 use crate::sym::{self, Sym, SymKind};
 
@@ -153,6 +154,7 @@ impl Interp<'_, '_, '_> {
             ResourceKind::File => {
                 read.loc.key == write.loc.key
                     || self.is_same_record(read.loc.key, write.loc.key, r)
+                    || self.is_carried(write, r) && self.may_be_same(read, write)
                     || (read.act == Act::List && self.is_listed(read, write, r))
             }
             ResourceKind::Row => read.loc.key == write.loc.key && self.same_row(read, write, r),
@@ -164,6 +166,7 @@ impl Interp<'_, '_, '_> {
         }
     }
 
+<<<<<<< HEAD
     /// `let t = tasks.get(id); …; tasks.insert(t.id, t)`: what was read under a name that
     /// somebody gave is put back under the name that it has itself.
     fn is_under_own_key(&self, read: &Event, write: &Event, r: u32) -> bool {
@@ -212,6 +215,75 @@ impl Interp<'_, '_, '_> {
         write.call.is_some()
             && args.iter().any(|a| of_read(a.value, true))
             && changes.any(|obj| of_read(obj, false))
+=======
+    /// Is what was read part of what is written?
+    fn is_carried(&self, write: &Event, r: u32) -> bool {
+        write.act == Act::Write
+            && (write.data.on_event(r)).any(|d| !d.implicit && !d.asked && !d.shared)
+    }
+
+    /// Is the path that is written the one that was read, on some way there? A name that is set
+    /// again on another way (`if (copy) path = other`) still is what it was on this one.
+    fn may_be_same(&self, read: &Event, write: &Event) -> bool {
+        let kept = |value: Sym, joined: Sym| {
+            let mut vars = (0..self.vals.len() as u32).map(Var);
+            let var = vars.find(|v| self.several.contains(v) && self.vals[v.0 as usize] == joined);
+            var.is_none_or(|var| self.is_kept(var, value, read.at, write.at))
+        };
+        self.is_option(read.loc.key, write.loc.key, &kept, 0)
+    }
+
+    fn is_option(&self, a: Sym, b: Sym, kept: &impl Fn(Sym, Sym) -> bool, depth: usize) -> bool {
+        const DEEP: usize = 6;
+        if a == b {
+            return true;
+        }
+        if depth > DEEP {
+            return false;
+        }
+        if let Some(options) = self.alternatives.get(&b) {
+            return options.contains(&a) && kept(a, b);
+        }
+        let same = |x: Sym, y: Sym| self.is_option(x, y, kept, depth + 1);
+        let all =
+            |x: &[Sym], y: &[Sym]| x.len() == y.len() && x.iter().zip(y).all(|(x, y)| same(*x, *y));
+        match (self.cx.syms.kind(a), self.cx.syms.kind(b)) {
+            (SymKind::Join(x), SymKind::Join(y)) | (SymKind::Concat(x), SymKind::Concat(y)) => {
+                all(x, y)
+            }
+            (SymKind::Call(x), SymKind::Call(y)) => {
+                let recv = match (x.recv, y.recv) {
+                    (Some(x), Some(y)) => same(x, y),
+                    (x, y) => x == y,
+                };
+                x.callee == y.callee && recv && all(&x.args, &y.args)
+            }
+            _ => false,
+        }
+    }
+
+    /// Is there a way between two places on which a variable is set to nothing but this value?
+    fn is_kept(&self, var: Var, value: Sym, from: Pos, to: Pos) -> bool {
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
+        let mut work = vec![(from.block, from.inst + 1)];
+        while let Some((block, start)) = work.pop() {
+            let insts = &self.function.blocks[block as usize].insts;
+            let ends = |at: u32| block == to.block && at == to.inst;
+            let sets = |at: u32| {
+                let op = &insts[at as usize].op;
+                let same = matches!(op, Op::Copy { src, .. } if self.val(*src) == value);
+                self.sets(op) == Some(var) && !same
+            };
+            match (start..insts.len() as u32).find(|at| ends(*at) || sets(*at)) {
+                Some(at) if ends(at) => return true,
+                Some(_) => continue,
+                None => {}
+            }
+            let next = self.cfg.succs[block as usize].iter().map(|edge| edge.to.0);
+            work.extend(next.filter(|b| seen.insert(*b)).map(|b| (b, 0)));
+        }
+        false
+>>>>>>> recall-ts
     }
 
     /// Two paths that differ only in a part that the second took from what was

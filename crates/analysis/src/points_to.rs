@@ -473,10 +473,19 @@ impl PointsTo {
             Use::GetAny { dst } => {
                 let elem = self.elem(obj);
                 self.copy(elem, dst);
-                if let Obj::Literal(_) = self.objs[obj.0 as usize] {
-                    for (_, node) in self.field_list.get(&obj).cloned().unwrap_or_default() {
-                        self.copy(node, dst);
+                match self.objs[obj.0 as usize] {
+                    Obj::Literal(_) => {
+                        for (_, node) in self.field_list.get(&obj).cloned().unwrap_or_default() {
+                            self.copy(node, dst);
+                        }
                     }
+                    // A module's exports, by a name that is only known when it runs.
+                    Obj::Namespace(m) => {
+                        for name in env.linkage.export_names(env.program, m) {
+                            self.get(env, obj, name, dst);
+                        }
+                    }
+                    _ => {}
                 }
             }
             Use::SetAny { value } => {

@@ -110,6 +110,8 @@ pub struct ReachedWindow {
     pub alike: bool,
     /// The place is emptied: `null`, `false`.
     pub clears: bool,
+    /// The file that is removed is a lock that is taken afterwards.
+    pub steals: bool,
     pub in_process: bool,
     pub cross_process: bool,
     pub accidental: bool,
@@ -597,6 +599,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         constant: w.constant,
         alike: is_alike(cx, w),
         clears: w.clears,
+        steals: w.steals,
         in_process: w.in_process && reach.kind != EntryKind::Startup,
         cross_process: w.cross_process,
         accidental: w.accidental,

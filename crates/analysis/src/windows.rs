@@ -9,7 +9,7 @@ use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{BlockId, Term};
 use toctou_models::Mode;
 
-use crate::effect::{Act, Deps, Event, Pos, Window};
+use crate::effect::{Act, Deps, Event, Loc, LockKind, Pos, Window};
 use crate::held::{Held, MAX_ACQUIRES};
 use crate::interp::Interp;
 use crate::latch::Latch;
@@ -393,6 +393,9 @@ impl Interp<'_, '_, '_> {
                 && write.act == Act::Write
                 && write.value.is_some_and(|v| self.is_alike(v, write.loc)),
             clears: write.idempotent,
+            steals: tested
+                && write.act == Act::Delete
+                && self.takes_next(write.loc, write.at, held),
             in_process: walk.yielded || self.anywhere,
             cross_process: shared_by_processes,
             accidental: !walk.yielded && !self.anywhere,
@@ -436,6 +439,18 @@ impl Interp<'_, '_, '_> {
         let hoped = held.hoped_at(read.at) & held.hoped_at(write.at) & !walk.broken;
         self.protect_hoped(&mut window, hoped);
         self.is_open(&window).then_some(window)
+    }
+
+    /// Is a file a lock that is taken after this place, by creating it?
+    fn takes_next(&self, file: Loc, at: Pos, held: &Held) -> bool {
+        let acquires = self.acquires.iter().take(MAX_ACQUIRES).enumerate();
+        file.kind == ResourceKind::File
+            && acquires
+                .filter(|(_, a)| a.lock.kind == LockKind::File && a.lock.key == file.key)
+                .any(|(i, a)| {
+                    let mine = held.at(at) >> i & 1 == 1;
+                    !mine && self.leads_to(a.at.block)[at.block as usize]
+                })
     }
 
     /// Is nothing waited for between the two but the call that reads?
@@ -679,6 +694,9 @@ impl Interp<'_, '_, '_> {
             }
             if !self.is_open(&window) || self.is_latched(latches, w.at, window.loc, None) {
                 continue;
+            }
+            if window.tested && window.write_act == Act::Delete {
+                window.steals |= self.takes_next(window.loc, w.at, held);
             }
             if let Some(label) = self.label(w.at.block) {
                 window.label = Some(label);

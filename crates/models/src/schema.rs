@@ -559,6 +559,8 @@ pub enum ResultModel {
     /// `"made"`: known by what it was made with, two of the same arguments are one.
     /// `"format"`: the text of argument 0, with the other arguments where it has `%s`, `%d` …
     /// `"added"`: the elements of argument 0, and behind them the other arguments.
+    /// `"values"`: a list of what the fields of argument 0 hold. `"pairs"`: a list of pairs, each
+    /// a field's name and what it holds.
     Word(String),
     Type {
         /// A type of this library (`Pool`), of a built-in (`<global>:Map`), or

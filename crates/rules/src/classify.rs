@@ -20,6 +20,7 @@ type Judge = fn(&Case<'_>) -> Option<Verdict>;
 
 /// The first that claims a window names it: the special before the general.
 const ORDER: &[(&RuleMeta, Judge)] = &[
+    (&broken_lock::META, broken_lock::judge),
     (&shared_temp_path::META, shared_temp_path::judge),
     (&path_check_then_open::META, path_check_then_open::judge),
     (

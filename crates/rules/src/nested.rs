@@ -1,7 +1,9 @@
 //! Windows inside of windows.
 //!
 //! A caller of two functions that each read, change and write a file has a window from the first
-//! one's read to the second one's write. It is no other than the second one's own.
+//! one's read to the second one's write. It is no other than the second one's own. But what the
+//! caller has read, changed and handed on is as old as its own read, however fresh the rest is that
+//! the callee puts it into.
 
 use rustc_hash::FxHashMap;
 use toctou_analysis::Spot;
@@ -19,8 +21,13 @@ pub(crate) struct Way {
     scopes: Vec<Scope>,
     /// What is written is made from what was read.
     data: bool,
+<<<<<<< HEAD
     /// … and is what was read, changed: that the writer reads the rest anew is no help.
     handed_back: bool,
+=======
+    /// The caller itself hands on what it read.
+    handed_on: bool,
+>>>>>>> recall-ts
     location: Location,
     read_in: FuncId,
     write: Option<Spot>,
@@ -35,7 +42,11 @@ impl Way {
             persona: finding.persona,
             scopes: finding.scopes.clone(),
             data: case.w.data,
+<<<<<<< HEAD
             handed_back: case.w.handed_back,
+=======
+            handed_on: case.w.data && !case.w.through_memory,
+>>>>>>> recall-ts
             location: finding.location.clone(),
             read_in: read.last().map_or(case.w.meet, |spot| spot.func),
             write: write.last().copied(),
@@ -50,7 +61,8 @@ impl Way {
     /// Who calls twice what reads, changes and writes each time has the inner window
     /// twice, and no other: the second reads anew.
     fn is_inside(&self, outer: &Self) -> bool {
-        self.write == outer.write
+        !outer.handed_on
+            && self.write == outer.write
             && self.read_in == outer.read_in
             && self.persona <= outer.persona
             && (self.data && !outer.handed_back

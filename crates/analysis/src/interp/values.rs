@@ -252,6 +252,26 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         self.changes += u32::from(self.answers.insert(sym));
     }
 
+    /// It is what a store gave.
+    pub(crate) fn note_stored(&mut self, sym: Sym) {
+        self.changes += u32::from(self.from_stores.insert(sym));
+    }
+
+    /// What a store was asked for decides what it gave, and not how it was opened: much is
+    /// done with a connection before the first question.
+    fn collect_asked(&self, call: &CallSym, out: &mut Vec<u64>, depth: u32) {
+        let mut at = Some(call);
+        while let Some(call) = at {
+            for arg in &call.args {
+                self.collect_deps(*arg, out, true, depth + 1);
+            }
+            at = match call.recv.map(|recv| self.cx.syms.kind(recv)) {
+                Some(SymKind::Call(recv)) => Some(&**recv),
+                _ => None,
+            };
+        }
+    }
+
     /// `whole`: the value with all its parts, not only where it came from. Of
     /// `a.b`, what was put into other parts of `a` says nothing.
     fn collect_deps(&self, sym: Sym, out: &mut Vec<u64>, whole: bool, depth: u32) {
@@ -290,6 +310,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                         *word = word_of_field(*word, name);
                     }
                 }
+            }
+            SymKind::Call(call) if self.from_stores.contains(&sym) => {
+                self.collect_asked(call, out, depth);
             }
             // The index chooses the element, the base holds it.
             SymKind::Index(base, _) | SymKind::Element(base) => {

@@ -102,6 +102,19 @@ impl PointsTo {
                     self.copy(arg, dst);
                 }
             }
+            ResultRule::Values | ResultRule::Pairs => {
+                if let Some(&arg) = args.first() {
+                    let list = self.obj(Obj::Array(dst.0));
+                    let mut elem = self.elem(list);
+                    if rule.result == ResultRule::Pairs {
+                        let pair = self.obj(Obj::Array(elem.0 | 1 << 31));
+                        self.add(elem, pair);
+                        elem = self.elem(pair);
+                    }
+                    self.on(env, arg, Use::GetAny { dst: elem });
+                    self.add(dst, list);
+                }
+            }
             ResultRule::Default if !rule.callbacks.iter().any(|c| c.callback.returns) => {
                 // `filter`, `sort`, `slice`: an array of the same elements.
                 if let Some(recv) = recv

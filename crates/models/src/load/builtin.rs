@@ -351,6 +351,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/typescript/node-util.toml"),
     ),
     (
+        "typescript/obsidian.toml",
+        include_str!("../../libraries/typescript/obsidian.toml"),
+    ),
+    (
         "typescript/p-limit.toml",
         include_str!("../../libraries/typescript/p-limit.toml"),
     ),
@@ -417,6 +421,10 @@ static BUILTIN: &[(&str, &str)] = &[
     (
         "typescript/typeorm.toml",
         include_str!("../../libraries/typescript/typeorm.toml"),
+    ),
+    (
+        "typescript/vscode.toml",
+        include_str!("../../libraries/typescript/vscode.toml"),
     ),
     (
         "typescript/web-locks.toml",

@@ -248,6 +248,8 @@ fn call(model: &CallModel, what: Names) -> Checked {
                 | "made"
                 | "format"
                 | "added"
+                | "values"
+                | "pairs"
         ) || word
             .strip_prefix("arg")
             .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));

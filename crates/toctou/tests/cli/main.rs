@@ -36,6 +36,7 @@ mod shapes_rust_stores;
 mod shapes_settled;
 mod shapes_started;
 mod shapes_statements;
+mod shapes_stores;
 mod shapes_values;
 mod shapes_workers;
 mod since;

@@ -483,8 +483,19 @@ box.addEventListener("blur", async () => {
     );
 }
 
+/// Who has only looked before has no window of its own; who hands on what it read has one.
 #[test]
 fn dangerous_once_where_the_caller_has_looked_before() {
+    let looked = r#"  if (before.full) throw new Error("full");
+  await count(word, [word]);"#;
+    let handed_on = "  await count(word, before.seen);";
+    for (calls, times) in [(looked, 1), (handed_on, 2)] {
+        let found = scan(&counting(calls), "regular");
+        assert_eq!(found, ["file-read-modify-write"].repeat(times), "{calls}");
+    }
+}
+
+fn counting(calls: &str) -> String {
     let source = r#"
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { readFile, writeFile } from "node:fs/promises";
@@ -501,9 +512,9 @@ async function count(word: string, seen: string[]): Promise<void> {
 const server = new McpServer({ name: "words", version: "1.0.0" });
 server.tool("count", { word: z.string() }, async ({ word }) => {
   const before = await load();
-  await count(word, before.seen);
+CALLS
   return { content: [] };
 });
 "#;
-    assert_eq!(scan(source, "regular"), ["file-read-modify-write"]);
+    source.replace("CALLS", calls)
 }

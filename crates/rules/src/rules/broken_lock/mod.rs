@@ -4,7 +4,7 @@ use toctou_analysis::{Defect, DefectKind};
 use toctou_core::ir::Program;
 use toctou_core::rule::{Persona, RuleMeta, Severity};
 
-use crate::case::Verdict;
+use crate::case::{Case, Verdict};
 
 pub const META: RuleMeta = RuleMeta {
     id: "broken-lock",
@@ -16,6 +16,22 @@ pub const META: RuleMeta = RuleMeta {
     since: "0.1.0",
     page: include_str!("page.md"),
 };
+
+/// A lock file that looks left behind is removed by its name, and then created. Of two who find
+/// it so, one has it already when the other removes it.
+pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
+    if !case.w.steals || !case.is_open() {
+        return None;
+    }
+    Some(Verdict::new(
+        format!(
+            "`{}` is found to be left behind, and removed by its name: another call that found the same can have taken it anew in between",
+            case.key()
+        ),
+        "let a lock end with who holds it (`flock` on an open file), or move the old one to a name of your own, look whether it is the one that was judged, and put it back if not",
+        "A removes the lock that B has just taken, and both are inside",
+    ))
+}
 
 pub(crate) fn of_defect(_: &Program, defect: &Defect) -> Option<Verdict> {
     let key = &defect.key;
