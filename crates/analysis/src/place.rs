@@ -166,7 +166,6 @@ impl Interp<'_, '_, '_> {
         }
     }
 
-<<<<<<< HEAD
     /// `let t = tasks.get(id); …; tasks.insert(t.id, t)`: what was read under a name that
     /// somebody gave is put back under the name that it has itself.
     fn is_under_own_key(&self, read: &Event, write: &Event, r: u32) -> bool {
@@ -185,37 +184,6 @@ impl Interp<'_, '_, '_> {
         from == to && write.data.iter().any(whole) && self.deps_of(*record).iter().any(whole)
     }
 
-    /// Is what was read changed here, and given as a whole to the call that writes it?
-    pub(crate) fn is_handed_back(&self, r: u32, write: &Event) -> bool {
-        let at = |pos: crate::effect::Pos| {
-            let block = self.function.blocks.get(pos.block as usize)?;
-            block.insts.get(pos.inst as usize)
-        };
-        let Some(Op::Call { args, .. }) = at(write.at).map(|inst| &inst.op) else {
-            return false;
-        };
-        let is_of_read = |s: Sym, whole: bool| {
-            self.deps_of(s).iter().any(|d| {
-                d.source == Source::Event(r)
-                    && !d.implicit
-                    && !d.asked
-                    && (!whole || d.attr.is_none())
-            })
-        };
-        // A function that is given has along what it uses.
-        let of_read = |v: Var, whole: bool| match self.cx.syms.kind(self.val(v)) {
-            SymKind::Bound(_, env) => env.iter().any(|s| is_of_read(*s, whole)),
-            _ => is_of_read(self.val(v), whole),
-        };
-        let insts = self.function.blocks.iter().flat_map(|b| &b.insts);
-        let mut changes = insts.filter_map(|inst| match inst.op {
-            Op::SetField { obj, .. } => Some(obj),
-            _ => None,
-        });
-        write.call.is_some()
-            && args.iter().any(|a| of_read(a.value, true))
-            && changes.any(|obj| of_read(obj, false))
-=======
     /// Is what was read part of what is written?
     fn is_carried(&self, write: &Event, r: u32) -> bool {
         write.act == Act::Write
@@ -283,7 +251,6 @@ impl Interp<'_, '_, '_> {
             work.extend(next.filter(|b| seen.insert(*b)).map(|b| (b, 0)));
         }
         false
->>>>>>> recall-ts
     }
 
     /// Two paths that differ only in a part that the second took from what was

@@ -21,13 +21,8 @@ pub(crate) struct Way {
     scopes: Vec<Scope>,
     /// What is written is made from what was read.
     data: bool,
-<<<<<<< HEAD
-    /// … and is what was read, changed: that the writer reads the rest anew is no help.
-    handed_back: bool,
-=======
     /// The caller itself hands on what it read.
     handed_on: bool,
->>>>>>> recall-ts
     location: Location,
     read_in: FuncId,
     write: Option<Spot>,
@@ -42,11 +37,7 @@ impl Way {
             persona: finding.persona,
             scopes: finding.scopes.clone(),
             data: case.w.data,
-<<<<<<< HEAD
-            handed_back: case.w.handed_back,
-=======
             handed_on: case.w.data && !case.w.through_memory,
->>>>>>> recall-ts
             location: finding.location.clone(),
             read_in: read.last().map_or(case.w.meet, |spot| spot.func),
             write: write.last().copied(),
@@ -65,8 +56,7 @@ impl Way {
             && self.write == outer.write
             && self.read_in == outer.read_in
             && self.persona <= outer.persona
-            && (self.data && !outer.handed_back
-                || outer.scopes.iter().all(|scope| self.scopes.contains(scope)))
+            && (self.data || outer.scopes.iter().all(|scope| self.scopes.contains(scope)))
             && outer.below.contains(&self.location)
     }
 }
