@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::{Cell, FuncId, FuncKind};
+use toctou_core::ir::{Cell, FuncId, FuncKind, Var};
 
 impl<'a> Interp<'_, 'a, '_> {
     pub(crate) fn enter_events(&mut self, summary: &Summary, inst: &mut Instance<'_>) {
@@ -52,11 +52,19 @@ impl<'a> Interp<'_, 'a, '_> {
                         }
                         _ => {}
                     }
+                } else if e.act.is_read() && e.loc.kind == ResourceKind::Memory {
+                    inst.tables.owned.insert(i as u32, key);
                 }
                 continue;
             }
-            let data = self.map_deps(&e.data, inst);
+            let mut data = self.map_deps(&e.data, inst);
             let value = e.value.map(|v| self.rewrite(v, inst));
+            // A field that is set only where its object is made, and that object is ours.
+            if let Some(value) = value.filter(|v| e.value != Some(*v))
+                && !self.cx.may_be_shared(value)
+            {
+                data.extend(&self.deps_of(value));
+            }
             if e.act.is_write() {
                 match loc.kind {
                     ResourceKind::Memory => self.taint(key, &data),
@@ -242,7 +250,8 @@ impl<'a> Interp<'_, 'a, '_> {
         if entry.depth > MAX_DEPTH {
             return;
         }
-        let result = self.call_back(callee, None, entry);
+        let var = self.handed_by(call.callee, callee);
+        let result = self.call_back(callee, var, entry);
         // What the callback gave back is what the call of it gave back.
         if let Some(result) = result {
             let deps = self.deps_of(result);
@@ -252,6 +261,15 @@ impl<'a> Interp<'_, 'a, '_> {
             }
             inst.results.entry(callee).or_default().extend(&deps);
         }
+    }
+
+    /// The register that holds what the callee was given for a parameter.
+    fn handed_by(&self, param: Sym, value: Sym) -> Option<Var> {
+        let SymKind::Param(i) = *self.cx.syms.kind(param) else {
+            return None;
+        };
+        let var = *self.arg_vars().get(i as usize)?;
+        (self.val(var) == value).then_some(var)
     }
 
     pub(crate) fn map_lock(&mut self, lock: &Rc<Lock>, inst: &mut Instance<'_>) -> Rc<Lock> {
@@ -305,6 +323,12 @@ impl<'a> Interp<'_, 'a, '_> {
             let id = inst.map.get(event as usize).copied().unwrap_or(u32::MAX);
             is_whole &= event < inst.entered;
             if id == u32::MAX {
+                // What the callee read of an object of ours is what we have put there.
+                if let Some(&place) = inst.tables.owned.get(&event) {
+                    reads_memory = true;
+                    let given = self.deps_of(place);
+                    out.extend(&self.refine(given, Dep::unpack(word)));
+                }
                 continue;
             }
             out.insert(word_of_event(word, id));
@@ -498,6 +522,8 @@ pub(crate) struct Tables {
     refined: FxHashMap<u64, Deps>,
     /// Sets of the callee, by their address: many of its events depend on the same.
     mapped: FxHashMap<usize, Mapped>,
+    /// Events of the callee that read what nobody but us can see, and the places.
+    owned: FxHashMap<u32, Sym>,
 }
 
 impl Tables {
@@ -510,6 +536,7 @@ impl Tables {
     /// Empty again, for the next call.
     pub(crate) fn emptied(mut self) -> Self {
         self.cache.clear();
+        self.owned.clear();
         self.forget_deps();
         self
     }

@@ -301,6 +301,12 @@ impl<'m> Library<'m> {
             .is_own_to_process(names.text(entity.module), names.text(entity.path))
     }
 
+    pub fn is_own_to_thread(&self, id: EntityId, entities: &Entities, names: &Names) -> bool {
+        let entity = entities.get(id);
+        let (module, path) = (names.text(entity.module), names.text(entity.path));
+        entity.instance && self.models.is_own_to_thread(module, path)
+    }
+
     pub fn chains(&mut self, names: &mut Names) -> Rc<[Rc<ChainRule>]> {
         if let Some(chains) = &self.chains {
             return Rc::clone(chains);

@@ -117,6 +117,9 @@ pub struct Library {
     /// two processes meet at a file that is named by one.
     #[serde(default)]
     pub own_to_process: Vec<String>,
+    /// Types whose fields every thread has for itself: `threading.local`.
+    #[serde(default)]
+    pub own_to_thread: Vec<String>,
 }
 
 /// How a package runs handlers, from a version on and until the next that is
