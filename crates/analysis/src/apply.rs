@@ -676,7 +676,10 @@ impl Interp<'_, '_, '_> {
             {
                 args.extend(more.iter().copied());
             }
-            if let Some(result) = self.call_library_back(callee, var, &args, view) {
+            // What the library puts in front has no register here.
+            if c.callback.params.is_empty()
+                && let Some(result) = self.call_library_back(callee, var, &args, view)
+            {
                 if c.callback.returns {
                     results.push(result);
                 }

@@ -57,10 +57,20 @@ impl<'a> Interp<'_, 'a, '_> {
                 }
                 continue;
             }
+            // Rows and tests have ways of their own to say what they rest on.
+            inst.tables.narrow = !matches!(loc.kind, ResourceKind::File | ResourceKind::Memory);
             let mut data = self.map_deps(&e.data, inst);
+            inst.tables.narrow = true;
+            let (key_deps, ctrl) = (
+                self.map_deps(&e.key_deps, inst),
+                self.map_deps(&e.ctrl, inst),
+            );
+            let row = e.row.as_ref().map(|r| self.map_row(r, inst));
+            inst.tables.narrow = false;
             let value = e.value.map(|v| self.rewrite(v, inst));
             // A field that is set only where its object is made, and that object is ours.
             if let Some(value) = value.filter(|v| e.value != Some(*v))
+                && loc.kind == ResourceKind::File
                 && !self.cx.may_be_shared(value)
             {
                 data.extend(&self.deps_of(value));
@@ -81,9 +91,9 @@ impl<'a> Interp<'_, 'a, '_> {
                 loc,
                 data,
                 value,
-                key_deps: self.map_deps(&e.key_deps, inst),
-                ctrl: self.map_deps(&e.ctrl, inst),
-                row: e.row.as_ref().map(|r| self.map_row(r, inst)),
+                key_deps,
+                ctrl,
+                row,
                 later: None,
                 at: self.at,
                 trail: Rc::new(Frame {
@@ -299,7 +309,8 @@ impl<'a> Interp<'_, 'a, '_> {
         if deps.is_empty() {
             return Deps::default();
         }
-        let address = deps.address();
+        let narrow = inst.tables.narrow && !inst.tables.owned.is_empty();
+        let address = deps.address().filter(|_| !narrow);
         if let Some(known) = address.and_then(|at| inst.tables.mapped.get(&at))
             && known.changes.is_none_or(|changes| changes == self.changes)
         {
@@ -324,7 +335,9 @@ impl<'a> Interp<'_, 'a, '_> {
             is_whole &= event < inst.entered;
             if id == u32::MAX {
                 // What the callee read of an object of ours is what we have put there.
-                if let Some(&place) = inst.tables.owned.get(&event) {
+                if let Some(&place) = inst.tables.owned.get(&event)
+                    && !narrow
+                {
                     reads_memory = true;
                     let given = self.deps_of(place);
                     out.extend(&self.refine(given, Dep::unpack(word)));
@@ -524,6 +537,8 @@ pub(crate) struct Tables {
     mapped: FxHashMap<usize, Mapped>,
     /// Events of the callee that read what nobody but us can see, and the places.
     owned: FxHashMap<u32, Sym>,
+    /// … which are left aside just now.
+    narrow: bool,
 }
 
 impl Tables {
