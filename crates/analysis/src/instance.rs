@@ -273,13 +273,16 @@ impl<'a> Interp<'_, 'a, '_> {
         }
     }
 
-    /// The register that holds what the callee was given for a parameter.
+    /// The register that holds what the callee was given for a parameter, if it came out of a
+    /// table of functions.
     fn handed_by(&self, param: Sym, value: Sym) -> Option<Var> {
         let SymKind::Param(i) = *self.cx.syms.kind(param) else {
             return None;
         };
         let var = *self.arg_vars().get(i as usize)?;
-        (self.val(var) == value).then_some(var)
+        let syms = &self.cx.syms;
+        let is_entry = |s| matches!(syms.kind(s), SymKind::Index(..) | SymKind::Element(_));
+        (self.val(var) == value && syms.any(value, is_entry)).then_some(var)
     }
 
     pub(crate) fn map_lock(&mut self, lock: &Rc<Lock>, inst: &mut Instance<'_>) -> Rc<Lock> {
