@@ -105,7 +105,7 @@ impl Interp<'_, '_, '_> {
         None
     }
 
-    fn rule_holds(&mut self, rule: &Call, view: &CallView<'_>) -> bool {
+    pub(crate) fn rule_holds(&mut self, rule: &Call, view: &CallView<'_>) -> bool {
         if rule.known_table && !view.recv.is_some_and(|r| self.tables.contains(&r)) {
             return false;
         }
@@ -364,7 +364,7 @@ impl Interp<'_, '_, '_> {
         self.base_var(place, view)
     }
 
-    fn use_rule(&mut self, rule: &Rc<Call>, view: &CallView<'_>, fallback: Sym) -> Sym {
+    pub(crate) fn use_rule(&mut self, rule: &Rc<Call>, view: &CallView<'_>, fallback: Sym) -> Sym {
         let fallback = self.without_filled(rule, fallback);
         let mut read: Option<u32> = None;
         let mut result: Option<Sym> = None;
@@ -479,9 +479,11 @@ impl Interp<'_, '_, '_> {
                 let parts = view.recv.into_iter().chain(view.args.iter().copied());
                 self.cx.syms.join(parts.collect())
             }
-            ResultRule::Copy | ResultRule::Returned | ResultRule::Values | ResultRule::Pairs => {
-                fallback
-            }
+            ResultRule::Copy
+            | ResultRule::Returned
+            | ResultRule::Values
+            | ResultRule::Pairs
+            | ResultRule::Table => fallback,
             // What was done to a promise matters: `catch` swallows, `then` chains.
             ResultRule::Recv if self.is_promise_method(view) => fallback,
             ResultRule::Recv => view.recv.unwrap_or(fallback),
@@ -708,6 +710,15 @@ impl Interp<'_, '_, '_> {
                 .map(|s| self.cx.syms.kind(s))
             {
                 args.extend(more.iter().copied());
+            }
+            // What the library puts in front has no register here.
+            if c.callback.params.is_empty()
+                && let Some(result) = self.call_library_back(callee, var, &args, view)
+            {
+                if c.callback.returns {
+                    results.push(result);
+                }
+                continue;
             }
             let locks = self.chain_lock(view, rule).into_iter().collect();
             let entry = Entry {

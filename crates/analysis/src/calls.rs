@@ -193,7 +193,7 @@ impl<'a> Interp<'_, 'a, '_> {
         }
     }
 
-    fn arg_vars(&self) -> Vec<Var> {
+    pub(crate) fn arg_vars(&self) -> Vec<Var> {
         match &self.function.blocks[self.at.block as usize].insts[self.at.inst as usize].op {
             toctou_core::ir::Op::Call { args, .. } => args
                 .iter()
@@ -304,7 +304,7 @@ impl<'a> Interp<'_, 'a, '_> {
         Some(self.cx.syms.field(options, field))
     }
 
-    fn call_sym(&mut self, view: &CallView<'_>, value: Option<Sym>) -> Sym {
+    pub(crate) fn call_sym(&mut self, view: &CallView<'_>, value: Option<Sym>) -> Sym {
         let callee = match (view.method, value) {
             (Some(name), _) => CalleeSym::Method(name),
             (None, Some(v)) => CalleeSym::Value(v),

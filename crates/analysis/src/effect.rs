@@ -270,6 +270,7 @@ impl Window {
             other_writes: false,
             given_back: false,
             opens: false,
+            latched: false,
             duck: write.duck,
             path: None,
             label: None,
@@ -365,6 +366,9 @@ pub struct Window {
     pub given_back: bool,
     /// Something is started between them that does not end by itself: a thread, a connection.
     pub opens: bool,
+    /// A place is found empty and filled at once, and nothing is started in between: only
+    /// threads can come between, and mostly one of two equal things is dropped then.
+    pub latched: bool,
     pub duck: bool,
     /// Calls from the current function down to the meeting one, outermost first.
     pub path: Option<Rc<Frame>>,

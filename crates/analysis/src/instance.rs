@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::{Cell, FuncId, FuncKind};
+use toctou_core::ir::{Cell, FuncId, FuncKind, Var};
 
 impl<'a> Interp<'_, 'a, '_> {
     pub(crate) fn enter_events(&mut self, summary: &Summary, inst: &mut Instance<'_>) {
@@ -52,11 +52,29 @@ impl<'a> Interp<'_, 'a, '_> {
                         }
                         _ => {}
                     }
+                } else if e.act.is_read() && e.loc.kind == ResourceKind::Memory {
+                    inst.tables.owned.insert(i as u32, key);
                 }
                 continue;
             }
-            let data = self.map_deps(&e.data, inst);
+            // Rows and tests have ways of their own to say what they rest on.
+            inst.tables.narrow = !matches!(loc.kind, ResourceKind::File | ResourceKind::Memory);
+            let mut data = self.map_deps(&e.data, inst);
+            inst.tables.narrow = true;
+            let (key_deps, ctrl) = (
+                self.map_deps(&e.key_deps, inst),
+                self.map_deps(&e.ctrl, inst),
+            );
+            let row = e.row.as_ref().map(|r| self.map_row(r, inst));
+            inst.tables.narrow = false;
             let value = e.value.map(|v| self.rewrite(v, inst));
+            // A field that is set only where its object is made, and that object is ours.
+            if let Some(value) = value.filter(|v| e.value != Some(*v))
+                && loc.kind == ResourceKind::File
+                && !self.cx.may_be_shared(value)
+            {
+                data.extend(&self.deps_of(value));
+            }
             if e.act.is_write() {
                 match loc.kind {
                     ResourceKind::Memory => self.taint(key, &data),
@@ -73,9 +91,9 @@ impl<'a> Interp<'_, 'a, '_> {
                 loc,
                 data,
                 value,
-                key_deps: self.map_deps(&e.key_deps, inst),
-                ctrl: self.map_deps(&e.ctrl, inst),
-                row: e.row.as_ref().map(|r| self.map_row(r, inst)),
+                key_deps,
+                ctrl,
+                row,
                 later: None,
                 at: self.at,
                 trail: Rc::new(Frame {
@@ -242,7 +260,8 @@ impl<'a> Interp<'_, 'a, '_> {
         if entry.depth > MAX_DEPTH {
             return;
         }
-        let result = self.call_back(callee, None, entry);
+        let var = self.handed_by(call.callee, callee);
+        let result = self.call_back(callee, var, entry);
         // What the callback gave back is what the call of it gave back.
         if let Some(result) = result {
             let deps = self.deps_of(result);
@@ -252,6 +271,18 @@ impl<'a> Interp<'_, 'a, '_> {
             }
             inst.results.entry(callee).or_default().extend(&deps);
         }
+    }
+
+    /// The register that holds what the callee was given for a parameter, if it came out of a
+    /// table of functions.
+    fn handed_by(&self, param: Sym, value: Sym) -> Option<Var> {
+        let SymKind::Param(i) = *self.cx.syms.kind(param) else {
+            return None;
+        };
+        let var = *self.arg_vars().get(i as usize)?;
+        let syms = &self.cx.syms;
+        let is_entry = |s| matches!(syms.kind(s), SymKind::Index(..) | SymKind::Element(_));
+        (self.val(var) == value && syms.any(value, is_entry)).then_some(var)
     }
 
     pub(crate) fn map_lock(&mut self, lock: &Rc<Lock>, inst: &mut Instance<'_>) -> Rc<Lock> {
@@ -281,7 +312,8 @@ impl<'a> Interp<'_, 'a, '_> {
         if deps.is_empty() {
             return Deps::default();
         }
-        let address = deps.address();
+        let narrow = inst.tables.narrow && !inst.tables.owned.is_empty();
+        let address = deps.address().filter(|_| !narrow);
         if let Some(known) = address.and_then(|at| inst.tables.mapped.get(&at))
             && known.changes.is_none_or(|changes| changes == self.changes)
         {
@@ -305,6 +337,14 @@ impl<'a> Interp<'_, 'a, '_> {
             let id = inst.map.get(event as usize).copied().unwrap_or(u32::MAX);
             is_whole &= event < inst.entered;
             if id == u32::MAX {
+                // What the callee read of an object of ours is what we have put there.
+                if let Some(&place) = inst.tables.owned.get(&event)
+                    && !narrow
+                {
+                    reads_memory = true;
+                    let given = self.deps_of(place);
+                    out.extend(&self.refine(given, Dep::unpack(word)));
+                }
                 continue;
             }
             out.insert(word_of_event(word, id));
@@ -498,6 +538,10 @@ pub(crate) struct Tables {
     refined: FxHashMap<u64, Deps>,
     /// Sets of the callee, by their address: many of its events depend on the same.
     mapped: FxHashMap<usize, Mapped>,
+    /// Events of the callee that read what nobody but us can see, and the places.
+    owned: FxHashMap<u32, Sym>,
+    /// … which are left aside just now.
+    narrow: bool,
 }
 
 impl Tables {
@@ -510,6 +554,7 @@ impl Tables {
     /// Empty again, for the next call.
     pub(crate) fn emptied(mut self) -> Self {
         self.cache.clear();
+        self.owned.clear();
         self.forget_deps();
         self
     }

@@ -593,7 +593,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 self.field_access(*obj, base, *field, true);
                 let place = self.cx.syms.make(SymKind::Field(base, *field));
                 let value = self.val(*value);
-                if self.is_copy(*obj, base) {
+                if self.is_copy(*obj, base) || self.is_own_to_thread(*obj) {
                     let data = self.deps_of(value);
                     self.taint(place, &data);
                 } else {

@@ -16,6 +16,7 @@ mod display;
 mod effect;
 mod entity;
 mod entries;
+mod handed;
 mod held;
 mod instance;
 mod interp;

@@ -120,6 +120,7 @@ pub enum ResultRule {
     Values,
     /// A list of pairs, each a field's name and what it holds.
     Pairs,
+    Table,
     Arg(usize),
 }
 
@@ -306,6 +307,12 @@ impl<'m> Library<'m> {
             .is_own_to_process(names.text(entity.module), names.text(entity.path))
     }
 
+    pub fn is_own_to_thread(&self, id: EntityId, entities: &Entities, names: &Names) -> bool {
+        let entity = entities.get(id);
+        let (module, path) = (names.text(entity.module), names.text(entity.path));
+        entity.instance && self.models.is_own_to_thread(module, path)
+    }
+
     pub fn chains(&mut self, names: &mut Names) -> Rc<[Rc<ChainRule>]> {
         if let Some(chains) = &self.chains {
             return Rc::clone(chains);
@@ -429,6 +436,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
             "added" => ResultRule::Added,
             "values" => ResultRule::Values,
             "pairs" => ResultRule::Pairs,
+            "table" => ResultRule::Table,
             other => other
                 .strip_prefix("arg")
                 .and_then(|n| n.parse().ok())

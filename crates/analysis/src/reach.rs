@@ -97,6 +97,8 @@ pub struct ReachedWindow {
     pub memo: bool,
     /// Others change parts of what is in this place.
     pub changed_within: bool,
+    /// A place is found empty and filled at once: only threads can come between.
+    pub latched: bool,
     pub keyed: bool,
     pub checked: Vec<String>,
     /// Of what was checked, somebody in the program changes something.
@@ -259,6 +261,10 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
                 let w = Rc::make_mut(&mut w);
                 w.in_thread();
                 w.duck = true;
+            }
+            // No thread comes here, so nobody does.
+            if w.latched && !w.in_process {
+                continue;
             }
             let beside = beside[w.meet.0 as usize];
             if root.serial || in_turn && !w.detached && w.in_process && !beside {
@@ -584,6 +590,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
             SymKind::Field(_, name) => cx.changed_fields.contains(name),
             _ => false,
         },
+        latched: w.latched,
         keyed: w.keyed,
         checked: w
             .checked

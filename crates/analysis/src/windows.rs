@@ -205,10 +205,11 @@ impl Interp<'_, '_, '_> {
                         window.through_memory = true;
                     }
                     // A flag that is set before anybody else can run keeps no thread out.
-                    let threads = window.accidental && window.opens && self.cx.has_threads;
+                    let threads = window.accidental && self.cx.has_threads;
+                    let latched = self.is_latched(latches, write.at, write.loc, Some(r as usize));
+                    window.latched = latched && !window.opens;
                     if !self.is_open(&window)
-                        || !threads
-                            && self.is_latched(latches, write.at, write.loc, Some(r as usize))
+                        || latched && !threads
                         || out.len() >= MAX_WINDOWS / 2
                             && !window.in_process
                             && !window.cross_process
@@ -407,6 +408,7 @@ impl Interp<'_, '_, '_> {
             other_writes: walk.other_writes || walk.files_aside && !given_back,
             given_back,
             opens: walk.opens,
+            latched: false,
             duck: read.duck || write.duck,
             path: None,
             label: self.label(write.at.block),

@@ -103,6 +103,7 @@ struct ModuleTable {
     records: FxHashSet<Arc<str>>,
     conflicts: FxHashSet<Arc<str>>,
     own_to_process: FxHashSet<Arc<str>>,
+    own_to_thread: FxHashSet<Arc<str>>,
     aliases: FxHashMap<Arc<str>, TypeName>,
     /// Every name above, and everything that such a name is below of.
     paths: FxHashSet<Arc<str>>,
@@ -306,6 +307,13 @@ impl Models {
             .is_some_and(|table| table.own_to_process.contains(plain_path(path)))
     }
 
+    /// Has every thread the fields of such an object for itself?
+    pub fn is_own_to_thread(&self, module: &str, path: &str) -> bool {
+        self.modules
+            .get(module)
+            .is_some_and(|table| table.own_to_thread.contains(plain_path(path)))
+    }
+
     /// Builder chains. The first that matches is meant; longer ones stand first.
     pub fn chains(&self) -> &[ChainModelRef] {
         &self.chains
@@ -479,6 +487,8 @@ impl Models {
             table.conflicts.extend(names.map(Into::into));
             let names = source.own_to_process.iter().filter_map(|n| below.path(n));
             table.own_to_process.extend(names.map(Into::into));
+            let names = source.own_to_thread.iter().filter_map(|n| below.path(n));
+            table.own_to_thread.extend(names.map(Into::into));
             for (name, ty) in &source.aliases {
                 let Some(path) = below.path(name) else {
                     continue;

@@ -117,6 +117,9 @@ pub struct Library {
     /// two processes meet at a file that is named by one.
     #[serde(default)]
     pub own_to_process: Vec<String>,
+    /// Types whose fields every thread has for itself: `threading.local`.
+    #[serde(default)]
+    pub own_to_thread: Vec<String>,
 }
 
 /// How a package runs handlers, from a version on and until the next that is
@@ -560,7 +563,7 @@ pub enum ResultModel {
     /// `"format"`: the text of argument 0, with the other arguments where it has `%s`, `%d` …
     /// `"added"`: the elements of argument 0, and behind them the other arguments.
     /// `"values"`: a list of what the fields of argument 0 hold. `"pairs"`: a list of pairs, each
-    /// a field's name and what it holds.
+    /// a field's name and what it holds. `"table"`: a table made of a list of such pairs.
     Word(String),
     Type {
         /// A type of this library (`Pool`), of a built-in (`<global>:Map`), or

@@ -59,6 +59,10 @@ pub fn findings(program: &Program, analysis: &Analysis, frontend: &Frontend) -> 
             if w.waits && meta.id != non_atomic_rate_limit::META.id {
                 continue;
             }
+            // What is made on first use is tested, and nothing else.
+            if w.latched && meta.id != memory_check_then_act::META.id {
+                continue;
+            }
             if let Some(verdict) = judge(&case) {
                 let found = of_window(&case, meta, verdict, &mender);
                 ways.push(Way::of(&case, &found.0));

@@ -10,6 +10,7 @@ use crate::effect::{Lock, Pos};
 use crate::held::{Held, MAX_ACQUIRES};
 use crate::library::EffectRule;
 use crate::linkage::TypeTarget;
+use crate::points_to::Obj;
 use crate::sym::{Sym, SymKind};
 use std::rc::Rc;
 use toctou_core::ir::{Cell, ClassId, FuncId, ModuleId, Op, TypeRef, Var, VarKind};
@@ -295,6 +296,16 @@ impl Interp<'_, '_, '_> {
         let outer = self.val(outer);
         let outer = self.origin(outer);
         by_value == Some(true) && self.owner_of(outer) == Owner::Own
+    }
+
+    /// Are the fields of what a register holds other ones in every thread?
+    pub(crate) fn is_own_to_thread(&self, obj: Var) -> bool {
+        let cx = &self.cx;
+        let node = cx.points_to.node(self.id, obj);
+        cx.points_to.objects(node).any(|o| match o {
+            Obj::Ext(e) => cx.library.is_own_to_thread(e, &cx.entities, &cx.names),
+            _ => false,
+        })
     }
 
     /// `obj.field` is read or set.

@@ -32,6 +32,13 @@ impl PointsTo {
         if kind == CallKind::New && rules.iter().all(|r| r.result_type.is_none()) {
             let ty = env.library.instance_of(entity, env.entities, env.names);
             self.instance(env, dst, ty);
+            let given = self.calls[call as usize].args.first().copied();
+            if let Some(given) = given
+                && crate::library::is_container(ty, env.entities, env.names)
+            {
+                let made = self.obj(Obj::Container(dst.0, ty));
+                self.fill_from(env, given, made);
+            }
         }
         if rules.is_empty() {
             self.duck(env, call, recv);
@@ -49,6 +56,14 @@ impl PointsTo {
             self.obj(Obj::Ext(ty))
         };
         self.add(dst, obj);
+    }
+
+    /// `new Map(list)`, `new Set(list)`: what is in a list, or in the pairs of one, is in the table.
+    fn fill_from(&mut self, env: &mut Env<'_, '_>, list: Node, table: ObjId) {
+        let (elem, listed) = (self.elem(table), self.fresh());
+        self.on(env, list, Use::GetAny { dst: listed });
+        self.copy(listed, elem);
+        self.on(env, listed, Use::GetAny { dst: elem });
     }
 
     /// A method known by its name alone: `map`, `then`, `push`.
@@ -113,6 +128,13 @@ impl PointsTo {
                     }
                     self.on(env, arg, Use::GetAny { dst: elem });
                     self.add(dst, list);
+                }
+            }
+            ResultRule::Table => {
+                if let Some(&arg) = args.first() {
+                    let table = self.obj(Obj::Array(dst.0));
+                    self.fill_from(env, arg, table);
+                    self.add(dst, table);
                 }
             }
             ResultRule::Default if !rule.callbacks.iter().any(|c| c.callback.returns) => {

@@ -29,6 +29,9 @@ impl<'a> Lower<'a> {
             }
             return;
         }
+        if let [Expr::Name(name)] = s.targets.as_slice() {
+            self.alias(name.id.as_str(), &s.value);
+        }
         let value = self.expr(&s.value);
         for target in &s.targets {
             self.assign(target, value);
@@ -51,6 +54,9 @@ impl<'a> Lower<'a> {
             _ => {}
         }
         if let Some(value) = &s.value {
+            if let Expr::Name(name) = s.target.as_ref() {
+                self.alias(name.id.as_str(), value);
+            }
             let value = self.expr(value);
             self.assign(&s.target, value);
         }

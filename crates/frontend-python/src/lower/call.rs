@@ -43,7 +43,13 @@ impl<'a> Lower<'a> {
             }
             other => Callee::Value(self.expr(other)),
         };
-        let args = self.arguments(&e.arguments, skip);
+        let args = match handed_on(e) {
+            Some(partial) => self.unpacked(&e.arguments, partial),
+            None => self.arguments(&e.arguments, skip),
+        };
+        if kind == CallKind::New {
+            self.keep_lifespan(span, &args);
+        }
         let dst = self.temp();
         self.emit(
             span,
@@ -54,7 +60,26 @@ impl<'a> Lower<'a> {
                 kind,
             },
         );
+        self.made_by_class(e, dst);
         dst
+    }
+
+    /// `to_thread(partial(f, a), b)` is `to_thread(f, a, b)`.
+    fn unpacked(&mut self, arguments: &'a ast::Arguments, partial: &'a ast::ExprCall) -> Vec<Arg> {
+        let mut args = Vec::new();
+        for arg in &arguments.args {
+            match arg {
+                Expr::Call(call) if std::ptr::eq(call, partial) => {
+                    args.extend(self.arguments(&call.arguments, 0));
+                }
+                _ => args.push(Arg {
+                    value: self.expr(arg),
+                    spread: matches!(arg, Expr::Starred(_)),
+                    name: None,
+                }),
+            }
+        }
+        args
     }
 
     pub(super) fn arguments(&mut self, arguments: &'a ast::Arguments, skip: usize) -> Vec<Arg> {
@@ -92,6 +117,9 @@ impl<'a> Lower<'a> {
             ("len", [of]) => {
                 let obj = self.expr(of);
                 Some(self.get_field(span, obj, "length"))
+            }
+            ("getattr", [of, Expr::FString(_)] | [of, Expr::FString(_), _]) => {
+                self.method_by_prefix(of, &args[1])
             }
             ("getattr", [of, field]) => {
                 let field = text(field)?;
@@ -153,6 +181,24 @@ impl<'a> Lower<'a> {
     }
 }
 
+/// The call of `partial` that is handed to who runs it in a thread.
+fn handed_on(e: &ast::ExprCall) -> Option<&ast::ExprCall> {
+    let Expr::Attribute(callee) = e.func.as_ref() else {
+        return None;
+    };
+    let runs = ["to_thread", "run_in_executor", "run_sync", "submit"];
+    if !runs.contains(&callee.attr.as_str()) || !e.arguments.keywords.is_empty() {
+        return None;
+    }
+    e.arguments.args.iter().find_map(|arg| match arg {
+        Expr::Call(call) => {
+            let name = crate::types::dotted(&call.func)?;
+            (name.rsplit('.').next() == Some("partial")).then_some(call)
+        }
+        _ => None,
+    })
+}
+
 /// `super()` and `super(C, self)`
 fn is_super(expression: &Expr) -> bool {
     matches!(expression, Expr::Call(call)
@@ -160,7 +206,7 @@ fn is_super(expression: &Expr) -> bool {
 }
 
 /// `Store(…)`, `pg.Pool(…)`: names with a capital are those of classes.
-fn is_class_name(callee: &Expr) -> bool {
+pub(super) fn is_class_name(callee: &Expr) -> bool {
     let name = match callee {
         Expr::Name(name) => name.id.as_str(),
         Expr::Attribute(attribute) => attribute.attr.as_str(),

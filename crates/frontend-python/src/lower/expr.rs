@@ -134,7 +134,8 @@ impl<'a> Lower<'a> {
             return dst;
         }
         let obj = self.expr(&e.value);
-        self.get_field(span, obj, e.attr.as_str())
+        let dst = self.get_field(span, obj, e.attr.as_str());
+        self.carried(e, dst)
     }
 
     fn subscript(&mut self, e: &'a ast::ExprSubscript) -> Var {

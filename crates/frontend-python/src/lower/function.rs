@@ -194,9 +194,15 @@ impl<'a> Lower<'a> {
         all.extend(list.kwonlyargs.iter().map(|p| &p.parameter));
         all.extend(list.kwarg.as_deref());
         let raw: Vec<Var> = all.iter().map(|p| self.raw_parameter(p)).collect();
+        let mut known = raw.clone();
         for param in list.iter_non_variadic_params() {
             let position = all.iter().position(|p| p.range == param.parameter.range);
-            if let (Some(default), Some(&dst)) = (&param.default, position.and_then(|i| raw.get(i)))
+            let Some((i, &dst)) = position.and_then(|i| Some((i, raw.get(i)?))) else {
+                continue;
+            };
+            if let Some(value) = self.given(&param.parameter, param.default.as_deref(), dst) {
+                known[i] = value;
+            } else if let Some(default) = &param.default
                 && !matches!(default.as_ref(), Expr::NoneLiteral(_))
             {
                 let value = self.expr(default);
@@ -204,8 +210,8 @@ impl<'a> Lower<'a> {
                 self.emit(at(default.as_ref()), Op::Phi { dst, from });
             }
         }
-        for (param, raw) in all.iter().zip(&raw) {
-            self.parameter(param, *raw);
+        for (param, value) in all.iter().zip(&known) {
+            self.parameter(param, *value);
         }
         raw
     }

@@ -6,11 +6,13 @@
 
 mod assign;
 mod call;
+mod carried;
 mod class;
 mod comprehension;
 mod expr;
 mod finally;
 mod function;
+mod given;
 mod logic;
 mod loops;
 mod matching;
@@ -29,6 +31,7 @@ use toctou_core::{FileId, Name, Names, Span};
 
 use crate::scope::Scopes;
 use finally::Frame;
+pub(crate) use given::maker_of;
 
 /// Levels of nesting that are lowered. Python itself gives up at 200 brackets
 /// and 100 levels of indentation.
@@ -47,6 +50,10 @@ pub(crate) struct Lower<'a> {
     imports: FxHashMap<(Name, Option<Name>), Var>,
     /// Names of types that an import brought.
     typed: FxHashSet<Name>,
+    /// Names for what a framework makes, and the variables that hold who makes it.
+    makers: Vec<(Name, Var)>,
+    /// Names of the methods of this file's classes.
+    methods: FxHashMap<&'a str, Vec<&'a str>>,
 }
 
 /// One function under construction.
@@ -129,6 +136,8 @@ pub(crate) fn lower<'a>(
         depth: 0,
         imports: FxHashMap::default(),
         typed: FxHashSet::default(),
+        makers: Vec::new(),
+        methods: carried::methods(body),
     };
     lower.program(body);
     lower.module.names = lower.names;

@@ -7,7 +7,7 @@ use toctou_core::ir::{
 };
 use toctou_core::{Name, Span};
 
-use super::{Lower, State, at};
+use super::{Lower, State, at, maker_of};
 
 impl<'a> Lower<'a> {
     pub(super) fn program(&mut self, body: &'a [Stmt]) {
@@ -25,6 +25,11 @@ impl<'a> Lower<'a> {
         exports.sort_unstable_by_key(|(_, var)| var.0);
         for (name, var) in exports {
             let name = self.names.intern(name);
+            self.module.exports.push((name, ExportTarget::Local(var)));
+        }
+        for (name, var) in std::mem::take(&mut self.makers) {
+            let text = maker_of(self.names.text(name));
+            let name = self.names.intern(&text);
             self.module.exports.push((name, ExportTarget::Local(var)));
         }
         let done = std::mem::replace(&mut self.f, State::new(FuncId(0), 0));

@@ -1,6 +1,6 @@
 //! Statements.
 
-use ruff_python_ast::{self as ast, Stmt};
+use ruff_python_ast::{self as ast, Expr, Stmt};
 use toctou_core::Span;
 use toctou_core::ir::{BlockId, Op, Term};
 
@@ -89,11 +89,12 @@ impl<'a> Lower<'a> {
                     self.delete(target);
                 }
             }
-            Stmt::TypeAlias(_)
-            | Stmt::Global(_)
-            | Stmt::Nonlocal(_)
-            | Stmt::Pass(_)
-            | Stmt::IpyEscapeCommand(_) => {}
+            Stmt::TypeAlias(s) => {
+                if let Expr::Name(name) = s.name.as_ref() {
+                    self.alias(name.id.as_str(), &s.value);
+                }
+            }
+            Stmt::Global(_) | Stmt::Nonlocal(_) | Stmt::Pass(_) | Stmt::IpyEscapeCommand(_) => {}
         }
     }
 

@@ -1,6 +1,7 @@
 //! What every import leads to: a module of the program, or a library.
 
 mod files;
+mod given;
 mod programs;
 mod versions;
 
@@ -88,6 +89,7 @@ pub fn resolve(paths: &[String], modules: &mut [Module], _manifests: &[Manifest]
             *slot = target;
         }
     }
+    given::connect(modules);
 }
 
 /// A package has the modules in its folder under their names.

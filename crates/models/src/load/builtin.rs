@@ -23,6 +23,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/python/clock.toml"),
     ),
     (
+        "python/cloud-stores.toml",
+        include_str!("../../libraries/python/cloud-stores.toml"),
+    ),
+    (
         "python/fcntl.toml",
         include_str!("../../libraries/python/fcntl.toml"),
     ),
@@ -39,6 +43,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/python/kv.toml"),
     ),
     (
+        "python/lancedb.toml",
+        include_str!("../../libraries/python/lancedb.toml"),
+    ),
+    (
         "python/locks.toml",
         include_str!("../../libraries/python/locks.toml"),
     ),
@@ -49,6 +57,10 @@ static BUILTIN: &[(&str, &str)] = &[
     (
         "python/mcp.toml",
         include_str!("../../libraries/python/mcp.toml"),
+    ),
+    (
+        "python/mongo.toml",
+        include_str!("../../libraries/python/mongo.toml"),
     ),
     (
         "python/office.toml",
@@ -77,6 +89,10 @@ static BUILTIN: &[(&str, &str)] = &[
     (
         "python/postgres.toml",
         include_str!("../../libraries/python/postgres.toml"),
+    ),
+    (
+        "python/pydantic.toml",
+        include_str!("../../libraries/python/pydantic.toml"),
     ),
     (
         "python/redis.toml",

@@ -250,6 +250,7 @@ fn call(model: &CallModel, what: Names) -> Checked {
                 | "added"
                 | "values"
                 | "pairs"
+                | "table"
         ) || word
             .strip_prefix("arg")
             .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));

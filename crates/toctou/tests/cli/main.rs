@@ -26,6 +26,8 @@ mod shapes_locks;
 mod shapes_locks_languages;
 mod shapes_looks;
 mod shapes_python;
+mod shapes_python_carried;
+mod shapes_python_given;
 mod shapes_python_rows;
 mod shapes_python_stores;
 mod shapes_python_values;

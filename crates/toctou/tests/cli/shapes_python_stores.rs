@@ -315,3 +315,110 @@ def redeem(code: str):
 ",
     );
 }
+
+#[test]
+fn documents_of_mongo_are_changed_by_what_is_there_or_by_what_was_read() {
+    let source = |body: &str| {
+        format!(
+            "
+from motor.motor_asyncio import AsyncIOMotorClient
+from mcp.server.fastmcp import FastMCP
+mcp = FastMCP(\"x\")
+db = AsyncIOMotorClient(\"mongodb://localhost\")[\"shop\"]
+
+@mcp.tool()
+async def buy(item: str, amount: int) -> str:
+{body}
+    return \"ok\"
+"
+        )
+    };
+    let lost = "
+    found = await db.items.find_one({\"name\": item})
+    await db.items.update_one({\"name\": item}, {\"$set\": {\"stock\": found[\"stock\"] - amount}})
+";
+    expect(&["db-lost-update"], &source(lost));
+    let counted = "
+    await db.items.update_one({\"name\": item}, {\"$inc\": {\"stock\": -amount}})
+";
+    expect(&[], &source(counted));
+    let compared = "
+    found = await db.items.find_one({\"name\": item})
+    await db.items.update_one(
+        {\"name\": item, \"stock\": found[\"stock\"]}, {\"$set\": {\"stock\": found[\"stock\"] - amount}}
+    )
+";
+    expect(&[], &source(compared));
+    let twice = "
+    if await db[\"orders\"].find_one({\"item\": item}) is None:
+        await db[\"orders\"].insert_one({\"item\": item, \"amount\": amount})
+";
+    expect(&["db-check-then-write"], &source(twice));
+    let once = "
+    await db[\"orders\"].update_one({\"item\": item}, {\"$setOnInsert\": {\"amount\": amount}}, upsert=True)
+";
+    expect(&[], &source(once));
+}
+
+#[test]
+fn rows_of_cloud_stores_are_written_back() {
+    let source = |body: &str| {
+        format!(
+            "
+from supabase import create_client
+from google.cloud import firestore
+from mcp.server.fastmcp import FastMCP
+mcp = FastMCP(\"x\")
+client = create_client(\"url\", \"key\")
+db = firestore.Client()
+
+@mcp.tool()
+async def pay(account: str, amount: int) -> str:
+{body}
+    return \"ok\"
+"
+        )
+    };
+    let supabase = "
+    row = client.table(\"accounts\").select(\"balance\").eq(\"id\", account).execute()
+    client.table(\"accounts\").update({\"balance\": row.data[0][\"balance\"] - amount}).eq(\"id\", account).execute()
+";
+    expect(&["db-lost-update"], &source(supabase));
+    let firestore = "
+    old = db.collection(\"accounts\").document(account).get()
+    db.collection(\"accounts\").document(account).update({\"balance\": old.to_dict()[\"balance\"] - amount})
+";
+    expect(&["db-lost-update"], &source(firestore));
+}
+
+#[test]
+fn a_record_of_a_vector_table_is_deleted_and_put_back() {
+    let source = |body: &str| {
+        format!(
+            "
+import lancedb
+from mcp.server.fastmcp import FastMCP
+mcp = FastMCP(\"x\")
+db = lancedb.connect(\"data\")
+table = db.open_table(\"notes\")
+
+@mcp.tool()
+async def touch(note: str) -> str:
+{body}
+    return \"ok\"
+"
+        )
+    };
+    let lost = "
+    found = table.search().where(f\"id = '{note}'\").limit(1).to_list()
+    record = found[0]
+    record[\"seen\"] = record[\"seen\"] + 1
+    table.delete(f\"id = '{note}'\")
+    table.add([record])
+";
+    expect(&["db-lost-update"], &source(lost));
+    let in_the_store = "
+    table.update(where=f\"id = '{note}'\", values_sql={\"seen\": \"seen + 1\"})
+";
+    expect(&[], &source(in_the_store));
+}

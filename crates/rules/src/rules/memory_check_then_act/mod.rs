@@ -36,7 +36,8 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     );
     // There is one, and a newer one takes its place: whoever comes last has the newest.
     let renews = w.renews && !w.constant;
-    Some(if renews || case.is_kept_for_a_while() || case.is_waste() || case.deletes() || w.clears || w.write_in_handler {
+    // Of two that threads make on first use, one is dropped: mostly nobody misses it.
+    Some(if renews || w.latched || case.is_kept_for_a_while() || case.is_waste() || case.deletes() || w.clears || w.write_in_handler {
         verdict.persona(Persona::Pedantic)
     } else {
         verdict
