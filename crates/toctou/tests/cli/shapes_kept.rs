@@ -87,6 +87,7 @@ fn looks_up(age: &str) -> Vec<String> {
 	if !known {{
 		_, err := exec.LookPath(in.Key)
 		there = err == nil
+		os.WriteFile(\"asked.txt\", []byte(in.Key), 0o644)
 		s.set(in.Key, there)
 	}}
 	if there {{ return &mcp.CallToolResult{{}}, nil, nil }}

@@ -284,6 +284,8 @@ fn dangerous_tools_in_a_table_that_a_loop_fills() {
         "    for (const [, one] of Object.entries(tools)) this.tools.set(one.name, one);",
         "    const all = await import(\"./tools.js\");\n    for (const [, one] of Object.entries(all)) this.tools.set((one as any).name, one);",
         "    const all = { a: tools.add, b: tools.list };\n    Object.values(all).forEach((one) => this.tools.set(one.name, one));",
+        "    this.tools = new Map([tools.add, tools.list].map((one) => [one.name, one]));",
+        "    const all = Object.fromEntries([tools.add, tools.list].map((one) => [one.name, one]));\n    this.tools.set(\"add\", all.add);",
     ] {
         assert_eq!(by_table(filling, ADDS), RMW, "{filling}");
     }
