@@ -277,6 +277,7 @@ impl Window {
             detached: false,
             write_in_handler: write.in_handler,
             puts_back: false,
+            handed_back: false,
             aside: false,
             positive: None,
             taken: false,
@@ -380,6 +381,8 @@ pub struct Window {
     /// An object is put back where it was taken from, or a failure restores
     /// what was there: nothing is lost unless somebody replaced it meanwhile.
     pub puts_back: bool,
+    /// What was read is changed and given, whole, to the call that writes it.
+    pub handed_back: bool,
     /// All that was looked at is what kind of thing it is, or how old.
     pub aside: bool,
     /// The write happens where the check said yes (`true`) or no (`false`).

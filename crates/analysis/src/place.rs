@@ -184,6 +184,42 @@ impl Interp<'_, '_, '_> {
         from == to && write.data.iter().any(whole) && self.deps_of(*record).iter().any(whole)
     }
 
+    /// Is what was read changed here, and given as a whole to the call that writes it?
+    pub(crate) fn is_handed_back(&self, r: u32, write: &Event) -> bool {
+        let at = |pos: crate::effect::Pos| {
+            let block = self.function.blocks.get(pos.block as usize)?;
+            block.insts.get(pos.inst as usize)
+        };
+        let Some(Op::Call { args, .. }) = at(write.at).map(|inst| &inst.op) else {
+            return false;
+        };
+        let is_of_read = |s: Sym, whole: bool| {
+            self.deps_of(s).iter().any(|d| {
+                d.source == Source::Event(r)
+                    && !d.implicit
+                    && !d.asked
+                    && (!whole || d.attr.is_none())
+            })
+        };
+        // A function that is given has along what it uses.
+        let of_read = |v: Var, whole: bool| match self.cx.syms.kind(self.val(v)) {
+            SymKind::Bound(_, env) => env.iter().any(|s| is_of_read(*s, whole)),
+            _ => is_of_read(self.val(v), whole),
+        };
+        let mut insts = self.function.blocks.iter().flat_map(|b| &b.insts);
+        let given = |whole: bool| args.iter().any(|a| of_read(a.value, whole));
+        let changes = |op: &Op| match op {
+            Op::SetField { obj, .. } => given(true) && of_read(*obj, false),
+            // `[...list, entry]`: a part of it, with something more.
+            Op::Array { items, .. } => {
+                let mut spread = items.iter().filter(|item| item.spread);
+                items.len() > 1 && given(false) && spread.any(|item| of_read(item.value, false))
+            }
+            _ => false,
+        };
+        write.call.is_some() && insts.any(|inst| changes(&inst.op))
+    }
+
     /// Is what was read part of what is written?
     fn is_carried(&self, write: &Event, r: u32) -> bool {
         write.act == Act::Write

@@ -130,6 +130,8 @@ pub struct ReachedWindow {
     pub detached: bool,
     pub write_in_handler: bool,
     pub puts_back: bool,
+    /// What was read is changed and given, whole, to the call that writes it.
+    pub handed_back: bool,
     /// The same server changes what paths lead to: it makes links, moves, runs commands.
     pub relinked: bool,
     /// All that was looked at is what kind of thing it is, or how old.
@@ -617,6 +619,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         detached: w.detached,
         write_in_handler: w.write_in_handler,
         puts_back: w.puts_back,
+        handed_back: w.handed_back,
         relinked: false,
         aside: w.aside,
         write_positive: w.positive,

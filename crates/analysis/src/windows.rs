@@ -417,6 +417,7 @@ impl Interp<'_, '_, '_> {
             puts_back: write.puts_back
                 && (write_in_handler
                     || matches!(self.cx.syms.kind(write.loc.key), SymKind::Index(..))),
+            handed_back: data && self.is_handed_back(r as u32, write),
             aside: read.act == Act::Check
                 && !checked.is_empty()
                 && checked.iter().all(|c| self.cx.words.asides.contains(c)),

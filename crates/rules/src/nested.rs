@@ -21,7 +21,7 @@ pub(crate) struct Way {
     scopes: Vec<Scope>,
     /// What is written is made from what was read.
     data: bool,
-    /// The caller itself hands on what it read.
+    /// The caller itself has changed what it read, and hands it on.
     handed_on: bool,
     location: Location,
     read_in: FuncId,
@@ -37,7 +37,7 @@ impl Way {
             persona: finding.persona,
             scopes: finding.scopes.clone(),
             data: case.w.data,
-            handed_on: case.w.data && !case.w.through_memory,
+            handed_on: case.w.handed_back && !case.w.through_memory,
             location: finding.location.clone(),
             read_in: read.last().map_or(case.w.meet, |spot| spot.func),
             write: write.last().copied(),
