@@ -32,20 +32,21 @@ impl Interp<'_, '_, '_> {
         if !self.is_racy() || self.owner_of(sym) != Owner::Own {
             return sym;
         }
-        let origins = self.origins(sym, 0);
+        let origins = self.origins(sym, 0, &mut Vec::new());
         let known = origins
             .into_iter()
             .find(|o| self.owner_of(*o) != Owner::Own);
         known.unwrap_or(sym)
     }
 
-    fn origins(&mut self, sym: Sym, depth: u32) -> Vec<Sym> {
+    /// `seen` has the lists of the whole question, so that it ends soon whatever they are made of.
+    fn origins(&mut self, sym: Sym, depth: u32, seen: &mut Vec<Sym>) -> Vec<Sym> {
         if depth > 4 {
             return Vec::new();
         }
         match *self.cx.syms.kind(sym) {
             SymKind::Field(base, name) => {
-                let bases = self.origins(base, depth + 1);
+                let bases = self.origins(base, depth + 1, seen);
                 bases
                     .into_iter()
                     .map(|b| self.cx.syms.field(b, name))
@@ -53,7 +54,7 @@ impl Interp<'_, '_, '_> {
             }
             SymKind::Element(list) | SymKind::Index(list, _) => {
                 let mut out = Vec::new();
-                self.contents(list, depth, &mut Vec::new(), &mut out);
+                self.contents(list, depth, seen, &mut out);
                 out
             }
             _ => Vec::new(),
@@ -84,7 +85,7 @@ impl Interp<'_, '_, '_> {
             SymKind::Field(..) | SymKind::Index(..) | SymKind::Element(_)
                 if self.owner_of(list) == Owner::Own =>
             {
-                more.extend(self.origins(list, depth + 1));
+                more.extend(self.origins(list, depth + 1, seen));
             }
             SymKind::Field(..)
             | SymKind::Index(..)
