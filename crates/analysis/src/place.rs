@@ -1,6 +1,8 @@
 //! Do a read and a write mean the same thing, and does the write itself make
 //! sure that what was read still holds?
 
+use std::cell::Cell;
+
 use rustc_hash::FxHashSet;
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
@@ -10,6 +12,9 @@ use toctou_models::Mode;
 use crate::effect::{Act, Dep, Event, Pos, Row, Source};
 use crate::interp::Interp;
 use crate::sym::{self, Sym, SymKind};
+
+/// Parts of two paths that are compared with each other.
+const MAX_COMPARED: u32 = 64;
 
 impl Interp<'_, '_, '_> {
     /// A name with a counter or the like in it is another one at every call.
@@ -234,21 +239,27 @@ impl Interp<'_, '_, '_> {
             let var = vars.find(|v| self.several.contains(v) && self.vals[v.0 as usize] == joined);
             var.is_none_or(|var| self.is_kept(var, value, read.at, write.at))
         };
-        self.is_option(read.loc.key, write.loc.key, &kept, 0)
+        self.is_option(read.loc.key, write.loc.key, &kept, &Cell::new(MAX_COMPARED))
     }
 
-    fn is_option(&self, a: Sym, b: Sym, kept: &impl Fn(Sym, Sym) -> bool, depth: usize) -> bool {
-        const DEEP: usize = 6;
+    fn is_option(
+        &self,
+        a: Sym,
+        b: Sym,
+        kept: &impl Fn(Sym, Sym) -> bool,
+        left: &Cell<u32>,
+    ) -> bool {
         if a == b {
             return true;
         }
-        if depth > DEEP {
+        let Some(rest) = left.get().checked_sub(1) else {
             return false;
-        }
+        };
+        left.set(rest);
         if let Some(options) = self.alternatives.get(&b) {
             return options.contains(&a) && kept(a, b);
         }
-        let same = |x: Sym, y: Sym| self.is_option(x, y, kept, depth + 1);
+        let same = |x: Sym, y: Sym| self.is_option(x, y, kept, left);
         let all =
             |x: &[Sym], y: &[Sym]| x.len() == y.len() && x.iter().zip(y).all(|(x, y)| same(*x, *y));
         match (self.cx.syms.kind(a), self.cx.syms.kind(b)) {

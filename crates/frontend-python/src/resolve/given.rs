@@ -10,8 +10,8 @@ use toctou_core::ir::{
 
 use crate::lower::maker_of;
 
-/// Files that only hand a name on.
-const MAX_HOPS: usize = 6;
+/// Files that are looked into for one name.
+const MAX_FILES: u32 = 64;
 
 /// Lets the functions that have such parameters call who makes the values.
 pub(super) fn connect(modules: &mut [Module]) {
@@ -37,7 +37,7 @@ pub(super) fn connect(modules: &mut [Module]) {
                 let text = modules[index].names.text(ty.name);
                 let maker = makers
                     .entry(ty.name)
-                    .or_insert_with(|| find(modules, index, text, 0));
+                    .or_insert_with(|| find(modules, index, text, &mut { MAX_FILES }));
                 if maker.is_some() {
                     places.push((f, i, ty.name));
                 }
@@ -61,7 +61,7 @@ pub(super) fn connect(modules: &mut [Module]) {
 }
 
 /// The module that says who makes what a name stands for, and the name there.
-fn find(modules: &[Module], at: usize, text: &str, hops: usize) -> Option<(usize, String)> {
+fn find(modules: &[Module], at: usize, text: &str, left: &mut u32) -> Option<(usize, String)> {
     let module = modules.get(at)?;
     let export = |text: &str| {
         let name = module.names.find(text)?;
@@ -70,22 +70,20 @@ fn find(modules: &[Module], at: usize, text: &str, hops: usize) -> Option<(usize
     if export(&maker_of(text)).is_some() {
         return Some((at, text.to_owned()));
     }
-    if hops >= MAX_HOPS {
-        return None;
-    }
+    *left = left.checked_sub(1)?;
     let Some((_, ExportTarget::Local(var))) = export(text) else {
         return module
             .star_exports
             .iter()
             .find_map(|(_, target)| match target {
-                Some(Target::Module(m)) => find(modules, m.0 as usize, text, hops + 1),
+                Some(Target::Module(m)) => find(modules, m.0 as usize, text, left),
                 _ => None,
             });
     };
     let import = module.imports.iter().find(|i| i.var == *var)?;
     match (&import.name, &import.target) {
         (ImportedName::Named(name), Some(Target::Module(m))) => {
-            find(modules, m.0 as usize, module.names.text(*name), hops + 1)
+            find(modules, m.0 as usize, module.names.text(*name), left)
         }
         _ => None,
     }
