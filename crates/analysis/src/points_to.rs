@@ -113,6 +113,16 @@ struct CallSite {
     funcs: SmallVec<[FuncId; 2]>,
     exts: SmallVec<[EntityId; 2]>,
     ducked: bool,
+    /// What is known of the method by its name alone was said.
+    by_name: bool,
+}
+
+impl CallSite {
+    /// Whether a rule is about calls with so many arguments.
+    fn fits(&self, rule: &CallRule) -> bool {
+        let count = self.args.len() + self.named.len();
+        (rule.min_args..=rule.max_args).contains(&count)
+    }
 }
 
 /// Who is called where.

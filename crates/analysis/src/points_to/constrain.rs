@@ -284,6 +284,7 @@ impl PointsTo {
             funcs: SmallVec::new(),
             exts: SmallVec::new(),
             ducked: false,
+            by_name: false,
         };
         self.calls.push(site);
         match callee {

@@ -17,9 +17,8 @@ impl PointsTo {
     ) {
         let site = &mut self.calls[call as usize];
         if site.exts.contains(&entity) {
-            // Another object of the same kind: what is in it is its own.
             for rule in env.library.calls(entity, env.entities, env.names).iter() {
-                self.entries(call, rule, recv);
+                self.of_object(env, call, rule, recv);
             }
             return;
         }
@@ -80,8 +79,13 @@ impl PointsTo {
             }
             return;
         }
+        let again = std::mem::replace(&mut self.calls[call as usize].by_name, true);
         for rule in env.library.methods(method, env.entities, env.names).iter() {
-            self.use_rule(env, call, rule, recv);
+            if again {
+                self.of_object(env, call, rule, recv);
+            } else {
+                self.use_rule(env, call, rule, recv);
+            }
         }
     }
 
@@ -93,11 +97,10 @@ impl PointsTo {
         recv: Option<ObjId>,
     ) {
         let site = &self.calls[call as usize];
-        let (dst, args, recv_node) = (site.dst, site.args.clone(), site.recv);
-        let count = args.len() + site.named.len();
-        if count < rule.min_args || count > rule.max_args {
+        if !site.fits(rule) {
             return;
         }
+        let (dst, args, recv_node) = (site.dst, site.args.clone(), site.recv);
         if let Some(ty) = rule.result_type {
             self.instance(env, dst, ty);
         }
@@ -137,25 +140,8 @@ impl PointsTo {
                     self.add(dst, table);
                 }
             }
-            ResultRule::Default if !rule.callbacks.iter().any(|c| c.callback.returns) => {
-                // `filter`, `sort`, `slice`: an array of the same elements.
-                if let Some(recv) = recv
-                    && rule.duck
-                    && matches!(self.objs[recv.0 as usize], Obj::Array(_))
-                {
-                    self.add(dst, recv);
-                }
-            }
-            // What is looked up by name among things that were written down: a table of handlers.
-            ResultRule::Read => {
-                if let Some(recv) = recv
-                    && rule.duck
-                    && matches!(self.objs[recv.0 as usize], Obj::Literal(_))
-                {
-                    self.apply(env, Use::GetAny { dst }, recv);
-                }
-            }
             ResultRule::Default
+            | ResultRule::Read
             | ResultRule::Element
             | ResultRule::Fresh
             | ResultRule::Join
@@ -166,7 +152,7 @@ impl PointsTo {
             | ResultRule::Returned
             | ResultRule::None => {}
         }
-        self.entries(call, rule, recv);
+        self.of_object(env, call, rule, recv);
         for e in &rule.effects {
             if let Some(callback) = &e.callback {
                 self.callback_place(env, call, rule, usize::MAX, callback, &args);
@@ -177,14 +163,43 @@ impl PointsTo {
         }
     }
 
-    /// What is put into a container comes out of it again.
-    fn entries(&mut self, call: u32, rule: &CallRule, recv: Option<ObjId>) {
-        let Some(recv) = recv.filter(|recv| {
-            let obj = self.objs[recv.0 as usize];
-            matches!(obj, Obj::Container(..) | Obj::Array(_))
-        }) else {
+    /// What a rule says of each object that the receiver can be; the rest of it is said once per call.
+    fn of_object(
+        &mut self,
+        env: &mut Env<'_, '_>,
+        call: u32,
+        rule: &CallRule,
+        recv: Option<ObjId>,
+    ) {
+        let site = &self.calls[call as usize];
+        let (Some(recv), true) = (recv, site.fits(rule)) else {
             return;
         };
+        let dst = site.dst;
+        match (rule.result, self.objs[recv.0 as usize]) {
+            // `filter`, `sort`, `slice`: an array of the same elements.
+            (ResultRule::Default, Obj::Array(_))
+                if rule.duck && !rule.callbacks.iter().any(|c| c.callback.returns) =>
+            {
+                self.add(dst, recv);
+            }
+            // What is looked up by name among things that were written down: a table of handlers.
+            (ResultRule::Read, Obj::Literal(_)) if rule.duck => {
+                self.apply(env, Use::GetAny { dst }, recv);
+            }
+            _ => {}
+        }
+        self.entries(call, rule, recv);
+    }
+
+    /// What is put into a container comes out of it again.
+    fn entries(&mut self, call: u32, rule: &CallRule, recv: ObjId) {
+        if !matches!(
+            self.objs[recv.0 as usize],
+            Obj::Container(..) | Obj::Array(_)
+        ) {
+            return;
+        }
         let elem = self.elem(recv);
         let site = &self.calls[call as usize];
         let dst = site.dst;
