@@ -1,12 +1,12 @@
 //! A client that costs little, for `benches/guard`: keeps a call under way on each of many connections.
 //!
-//! `load ADDRESS CONNECTIONS CALLS`: standard input has the request, head and body, with `%ID%` where the id
-//! goes (as wide as that id is, so that its length stays true); what is written is the calls per second.
+//! `load ADDRESS CONNECTIONS SECONDS`: standard input has the request, head and body, with `%ID%` where the id
+//! goes (as wide as that id is, so that its length stays true); what is written is the calls, and the calls per second.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::fd::AsFd as _;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -24,8 +24,9 @@ struct Connection {
 
 fn main() -> Anything {
     let mut args = std::env::args().skip(1);
-    let mut arg = || args.next().ok_or("load ADDRESS CONNECTIONS CALLS");
-    let (address, connections, calls) = (arg()?, arg()?.parse()?, arg()?.parse()?);
+    let mut arg = || args.next().ok_or("load ADDRESS CONNECTIONS SECONDS");
+    let (address, connections) = (arg()?, arg()?.parse()?);
+    let time = Duration::try_from_secs_f64(arg()?.parse()?)?;
     let mut request = Vec::new();
     std::io::stdin().read_to_end(&mut request)?;
     let place = request
@@ -54,7 +55,7 @@ fn main() -> Anything {
         send(&mut connection.stream)?;
     }
     let mut bytes = vec![0; 1 << 16];
-    while done < calls {
+    while begin.elapsed() < time {
         let heard: Vec<usize> = {
             let mut polled: Vec<_> = connections
                 .iter()
@@ -84,7 +85,8 @@ fn main() -> Anything {
             }
         }
     }
-    println!("{:.0}", done as f64 / begin.elapsed().as_secs_f64());
+    let rate = done as f64 / begin.elapsed().as_secs_f64();
+    println!("{done} {rate:.0}");
     Ok(())
 }
 

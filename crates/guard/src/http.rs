@@ -146,6 +146,7 @@ where
         .header_read_timeout(HEADERS_WITHIN)
         .max_headers(MOST_HEADERS)
         .max_buf_size(HEADER_BYTES)
+        .writev(false)
         .serve_connection(
             TokioIo::new(stream),
             service_fn(move |request| {
@@ -155,6 +156,7 @@ where
         );
     tokio::pin!(connection);
     tokio::select! {
+        biased;
         _ = connection.as_mut() => return,
         _ = stopped.wait_for(|stopped| *stopped) => {}
     }

@@ -169,11 +169,26 @@ impl Session {
 
     /// Takes one message of a client, or an array of them.
     pub fn from_client(self: &Arc<Self>, frame: &Bytes, origin: &Origin) {
-        self.record(Direction::FromClient, frame);
         match wire::parse(frame, &self.setup.limits) {
-            Ok(Parsed::One(message)) => self.client_message(frame, &message, origin),
-            Ok(Parsed::Batch(parts)) => self.client_batch(frame, &parts, origin),
-            Err(fault) => self.bad_message(&fault, &origin.sink),
+            Ok(parsed) => self.parsed_from_client(frame, &parsed, origin),
+            Err(fault) => {
+                self.record(Direction::FromClient, frame);
+                self.bad_message(&fault, &origin.sink);
+            }
+        }
+    }
+
+    /// The same, of a frame whose envelope was read already.
+    pub(crate) fn parsed_from_client(
+        self: &Arc<Self>,
+        frame: &Bytes,
+        parsed: &Parsed<'_>,
+        origin: &Origin,
+    ) {
+        self.record(Direction::FromClient, frame);
+        match parsed {
+            Parsed::One(message) => self.client_message(frame, message, origin),
+            Parsed::Batch(parts) => self.client_batch(frame, parts, origin),
         }
     }
 

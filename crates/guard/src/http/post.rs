@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -49,12 +50,12 @@ impl Service {
         match first.map(|message| revision(message, &headers, &endpoint.shared)) {
             Some(Err(response)) => *response,
             Some(Ok(Some(_))) => {
-                let origin = subject;
-                self.stateless(endpoint, &frame, first, origin, &headers)
+                self.stateless(endpoint, &frame, &parsed, subject, &headers)
                     .await
             }
             _ if first.is_some_and(|message| message.method == "initialize") => {
-                self.begin(endpoint, &frame, subject, &headers).await
+                self.begin(endpoint, &frame, &parsed, subject, &headers)
+                    .await
             }
             _ => {
                 let session = match self.named(endpoint, &headers, subject.as_ref()) {
@@ -68,7 +69,8 @@ impl Service {
                             Ok(Parsed::One(message)) if message.kind == Kind::Request)
                     }),
                 };
-                self.in_session(&session, &frame, asks, subject).await
+                self.in_session(&session, &frame, &parsed, asks, subject)
+                    .await
             }
         }
     }
@@ -108,7 +110,13 @@ impl Service {
         if said.is_some_and(|length| length > limit as u64) {
             return Err(Box::new(too_large()));
         }
-        match tokio::time::timeout(BODY_WITHIN, Limited::new(body, limit).collect()).await {
+        let mut body = std::pin::pin!(Limited::new(body, limit).collect());
+        // Most bodies come with their heads: then no clock is asked.
+        let body = match std::future::poll_fn(|cx| Poll::Ready(body.as_mut().poll(cx))).await {
+            Poll::Ready(body) => Ok(body),
+            Poll::Pending => tokio::time::timeout(BODY_WITHIN, body).await,
+        };
+        match body {
             Ok(Ok(body)) => Ok(body.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Box::new(too_large())),
             Ok(Err(_)) => Err(Box::new(answer::empty(StatusCode::BAD_REQUEST))),
@@ -121,6 +129,7 @@ impl Service {
         &self,
         endpoint: &Endpoint,
         frame: &Bytes,
+        parsed: &Parsed<'_>,
         subject: Option<Arc<str>>,
         headers: &HeaderMap,
     ) -> Response<Answer> {
@@ -144,7 +153,9 @@ impl Service {
         if let Err(response) = self.start_server(endpoint, &session) {
             return *response;
         }
-        let mut response = self.in_session(&session, frame, true, subject).await;
+        let mut response = self
+            .in_session(&session, frame, parsed, true, subject)
+            .await;
         // One who was refused gets no id. A server that says other things first has not refused.
         beginning.begun = session.session.is_greeted() || response.body().is_stream();
         if beginning.begun
@@ -192,6 +203,7 @@ impl Service {
         &self,
         session: &Arc<HttpSession>,
         frame: &Bytes,
+        parsed: &Parsed<'_>,
         asks: bool,
         subject: Option<Arc<str>>,
     ) -> Response<Answer> {
@@ -200,7 +212,7 @@ impl Service {
             sink: Arc::clone(&sink) as Arc<dyn Sink>,
             subject,
         };
-        session.session.from_client(frame, &origin);
+        session.session.parsed_from_client(frame, parsed, &origin);
         session.session.flush();
         AWAKE.stir(1);
         if !asks {
@@ -225,7 +237,7 @@ impl Service {
         &self,
         endpoint: &Endpoint,
         frame: &Bytes,
-        message: Option<&Message<'_>>,
+        parsed: &Parsed<'_>,
         subject: Option<Arc<str>>,
         headers: &HeaderMap,
     ) -> Response<Answer> {
@@ -238,10 +250,10 @@ impl Service {
             session: Arc::clone(&endpoint.shared),
             sink: Arc::clone(&sink),
         };
-        endpoint.shared.from_client(frame, &origin);
+        endpoint.shared.parsed_from_client(frame, parsed, &origin);
         endpoint.shared.flush();
         AWAKE.stir(1);
-        if message.is_some_and(|message| message.kind != Kind::Request) {
+        if matches!(parsed, Parsed::One(message) if message.kind != Kind::Request) {
             sink.close();
             return answer::empty(StatusCode::ACCEPTED);
         }
