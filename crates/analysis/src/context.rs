@@ -131,6 +131,8 @@ pub struct Context<'a, 'm> {
     pub indexed_cells: FxHashSet<Cell>,
     /// Functions after which a path can lead elsewhere.
     pub relinkers: FxHashSet<FuncId>,
+    /// Functions that have run before the server lets anybody in.
+    pub early: FxHashSet<FuncId>,
     /// Variables that another function than their own sets.
     pub mutable_cells: FxHashSet<Cell>,
     /// Fields, variables and parameters of types through which shared memory can be changed.
@@ -305,6 +307,7 @@ impl<'a, 'm> Context<'a, 'm> {
             relinkers: FxHashSet::default(),
             written: FxHashSet::default(),
             mutable_cells: FxHashSet::default(),
+            early: FxHashSet::default(),
             holder_fields: FxHashSet::default(),
             holders_fields: FxHashSet::default(),
             holder_vars: FxHashSet::default(),

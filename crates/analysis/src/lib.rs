@@ -13,6 +13,7 @@ mod checks;
 mod context;
 mod deps;
 mod display;
+mod early;
 mod effect;
 mod entity;
 mod entries;

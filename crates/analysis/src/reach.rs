@@ -99,6 +99,8 @@ pub struct ReachedWindow {
     pub changed_within: bool,
     /// A place is found empty and filled at once: only threads can come between.
     pub latched: bool,
+    /// The server has been here before it lets anybody in.
+    pub early: bool,
     pub keyed: bool,
     pub checked: Vec<String>,
     /// Of what was checked, somebody in the program changes something.
@@ -222,6 +224,10 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     cx.written = crate::alike::written(&cx);
     let mut roots = roots(&cx, entries);
     let told = wrapped(&cx, &mut roots);
+    let unasked = |kind| matches!(kind, EntryKind::Export | EntryKind::Startup);
+    let asked = roots.iter().filter(|r| !unasked(r.kind));
+    let on_request = order::reachable(edges, asked.map(|r| r.handler));
+    cx.early = crate::early::functions(&mut cx, &on_request);
     let activations = activations(&cx, &roots, edges);
     // A text that a client brings along can be any.
     let brought = |root: &FoundEntry| {
@@ -593,6 +599,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
             _ => false,
         },
         latched: w.latched,
+        early: cx.early.contains(&w.meet),
         keyed: w.keyed,
         checked: w
             .checked

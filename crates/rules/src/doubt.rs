@@ -77,6 +77,13 @@ const DOUBTS: &[Doubt] = &[
         },
     },
     Doubt {
+        says: "the server has set it before it lets anybody in",
+        holds: |case, rule| {
+            let w = case.w;
+            is(rule, &[&memory_check_then_act::META]) && w.early && w.write_positive == Some(false)
+        },
+    },
+    Doubt {
         says: "it is set by another function, which may look again, and nothing else happens in between",
         holds: |case, rule| {
             let w = case.w;

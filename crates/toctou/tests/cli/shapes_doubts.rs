@@ -109,6 +109,47 @@ fn what_another_function_sets() {
     for_everybody("memory-check-then-act", &claim("owners.set(id, text)"));
 }
 
+/// A store that is opened by whoever comes first, and a server that starts so.
+fn opened(main: &str) -> String {
+    let store = r#"import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+class Store {
+  private ready = false;
+  async open() {
+    if (this.ready) return;
+    await readFile("a.json");
+    await writeFile("b.json", "x");
+    this.ready = true;
+  }
+  async prepare() { return this.open(); }
+}
+const store = new Store();
+async function main() {
+"#;
+    tool(
+        &format!("{store}{main}\n}}\nvoid main();"),
+        "  await store.open();",
+    )
+}
+
+#[test]
+fn what_is_set_before_anybody_is_let_in() {
+    let connect = "await server.connect(new StdioServerTransport());";
+    let rule = "memory-check-then-act";
+    for_the_pedantic(rule, &opened(&format!("await store.prepare();\n{connect}")));
+    let attempted = "try { await store.open(); } catch (error) { console.error(error); }";
+    for_the_pedantic(rule, &opened(&format!("{attempted}\n{connect}")));
+    for_everybody(rule, &opened(connect));
+    for_everybody(rule, &opened(&format!("{connect}\nawait store.open();")));
+    // Nobody waits for it, or it is not done in any case.
+    for_everybody(rule, &opened(&format!("void store.prepare();\n{connect}")));
+    let sometimes = "if (process.env.EARLY) await store.open();";
+    for_everybody(rule, &opened(&format!("{sometimes}\n{connect}")));
+    // A second way in that does without it.
+    let either =
+        format!("if (process.env.A) {{ await store.open(); {connect} }} else {{ {connect} }}");
+    for_everybody(rule, &opened(&either));
+}
+
 /// `last` by way of so many functions.
 fn by_way_of(functions: usize, last: &str, arguments: &str) -> (String, String) {
     let mut through = String::new();

@@ -1,0 +1,162 @@
+//! What a server has done before it lets anybody in.
+//!
+//! `await store.init(); await server.connect(transport);`: what `init` finds empty and fills is
+//! filled when the first call comes, whoever asks again.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use toctou_core::FileRole;
+use toctou_core::ir::{FuncId, Function, Op, Term, Var};
+
+use crate::cfg::Cfg;
+use crate::checks::code;
+use crate::context::Context;
+use crate::effect::Pos;
+use crate::entity::EntityId;
+
+/// How far up it is followed who starts the server, and how far down what was done before.
+const MAX_STEPS: usize = 8;
+
+/// Functions that have run to their end before the first client is heard. `on_request`: what
+/// calls, requests and events lead to.
+pub(crate) fn functions(cx: &mut Context<'_, '_>, on_request: &[bool]) -> FxHashSet<FuncId> {
+    let doors = doors(cx);
+    // Where each client has a connection made for it, others were there before.
+    if doors.is_empty() || doors.iter().any(|(f, _)| on_request[f.0 as usize]) {
+        return FxHashSet::default();
+    }
+    let early = Early {
+        cx,
+        callers: callers(cx),
+    };
+    // A server that starts in several ways has done only what it does on each of them.
+    let mut each = doors.iter().map(|door| early.before(*door));
+    let mut common = each.next().unwrap_or_default();
+    for other in each {
+        common.retain(|f| other.contains(f));
+    }
+    common
+}
+
+/// A place in the code.
+type Place = (FuncId, Pos);
+
+/// Where servers are connected.
+fn doors(cx: &mut Context<'_, '_>) -> Vec<Place> {
+    let program = cx.program;
+    let mut known: FxHashMap<EntityId, bool> = FxHashMap::default();
+    let mut out = Vec::new();
+    for f in (0..program.functions.len() as u32).map(FuncId) {
+        if program.file_of(f).role != FileRole::Product {
+            continue;
+        }
+        for (at, call, _) in code::calls(program.function(f)) {
+            let exts = cx.points_to.targets(f, call).1;
+            let lets_in = exts.iter().any(|e| {
+                *known.entry(*e).or_insert_with(|| {
+                    let rules = cx.library.calls(*e, &mut cx.entities, &mut cx.names);
+                    let effects = rules.iter().flat_map(|r| r.effects.iter());
+                    effects.into_iter().any(|e| e.effect.takes_over)
+                })
+            });
+            if lets_in {
+                out.push((f, at));
+            }
+        }
+    }
+    out
+}
+
+/// Where each function of the product is called, by the product.
+fn callers(cx: &Context<'_, '_>) -> FxHashMap<FuncId, Vec<Place>> {
+    let program = cx.program;
+    let mut out: FxHashMap<FuncId, Vec<Place>> = FxHashMap::default();
+    for f in (0..program.functions.len() as u32).map(FuncId) {
+        if program.file_of(f).role != FileRole::Product {
+            continue;
+        }
+        for (at, call, _) in code::calls(program.function(f)) {
+            for target in cx.points_to.targets(f, call).0 {
+                out.entry(*target).or_default().push((f, at));
+            }
+        }
+    }
+    out
+}
+
+struct Early<'c, 'a, 'm> {
+    cx: &'c Context<'a, 'm>,
+    callers: FxHashMap<FuncId, Vec<Place>>,
+}
+
+impl Early<'_, '_, '_> {
+    /// What has run before a place in the code is reached for the first time.
+    fn before(&self, door: Place) -> FxHashSet<FuncId> {
+        let mut found = FxHashSet::default();
+        let mut at = Some(door);
+        for _ in 0..MAX_STEPS {
+            let Some((f, pos)) = at else { break };
+            let function = self.cx.program.function(f);
+            let cfg = Cfg::new(function);
+            let first = |call: Pos| {
+                call.block == pos.block && call.inst < pos.inst
+                    || call.block != pos.block && cfg.dominates(call.block, pos.block)
+            };
+            self.run(f, first, &mut found);
+            // One who is called from several places may be called without the rest.
+            at = match self.callers.get(&f).map(Vec::as_slice) {
+                Some([only]) if only.0 != f => Some(*only),
+                _ => None,
+            };
+        }
+        found
+    }
+
+    /// The calls of a function that are made in any case, and all that these do in any case.
+    fn run(&self, f: FuncId, first: impl Fn(Pos) -> bool, found: &mut FxHashSet<FuncId>) {
+        let mut work: Vec<(FuncId, usize)> = Vec::new();
+        self.called(f, first, |g| work.push((g, 0)));
+        while let Some((g, steps)) = work.pop() {
+            if !found.insert(g) || steps == MAX_STEPS {
+                continue;
+            }
+            let function = self.cx.program.function(g);
+            let cfg = Cfg::new(function);
+            let ends: Vec<u32> = (0..function.blocks.len() as u32)
+                .filter(|b| matches!(function.blocks[*b as usize].term, Term::Return(_)))
+                .collect();
+            let always = |call: Pos| ends.iter().all(|end| cfg.dominates(call.block, *end));
+            self.called(g, always, |h| work.push((h, steps + 1)));
+        }
+    }
+
+    /// Whom a function calls at such places, and waits for.
+    fn called(&self, f: FuncId, such: impl Fn(Pos) -> bool, mut each: impl FnMut(FuncId)) {
+        let function = self.cx.program.function(f);
+        let awaited = awaited(function);
+        for (at, call, inst) in code::calls(function) {
+            // Of several it may be another one.
+            let [target] = self.cx.points_to.targets(f, call).0 else {
+                continue;
+            };
+            let waits =
+                |dst: Var| !self.cx.program.function(*target).is_async || awaited.contains(&dst);
+            if matches!(inst.op, Op::Call { dst, .. } if waits(dst)) && such(at) {
+                each(*target);
+            }
+        }
+    }
+}
+
+/// What is waited for, here or, if it is handed on, by the caller.
+fn awaited(function: &Function) -> FxHashSet<Var> {
+    let insts = function.blocks.iter().flat_map(|b| &b.insts);
+    let here = insts.filter_map(|inst| match inst.op {
+        Op::Await { src, .. } => Some(src),
+        _ => None,
+    });
+    let later = function.blocks.iter().filter_map(|block| match block.term {
+        Term::Return(var) => var,
+        _ => None,
+    });
+    here.chain(later).collect()
+}
