@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::ir::{Block, BlockId, Function, Op, Term};
 
 /// Past this many blocks a function is too large for control dependence; its
@@ -218,6 +218,35 @@ impl Cfg {
             b = self.idom[b as usize];
         }
         a == b
+    }
+
+    /// The blocks that every way into all of these passes through. Of none, all there are.
+    pub fn dominators_of(&self, blocks: &[u32]) -> FxHashSet<u32> {
+        let Some((&first, others)) = blocks.split_first() else {
+            return (0..self.succs.len() as u32).collect();
+        };
+        let above = |b: u32| self.idom.get(b as usize).copied().filter(|&d| d != NONE);
+        let mut common = first;
+        for &other in others {
+            let mut other = other;
+            while common != other {
+                let lower = if self.depth[common as usize] >= self.depth[other as usize] {
+                    &mut common
+                } else {
+                    &mut other
+                };
+                match above(*lower) {
+                    Some(next) if next != *lower => *lower = next,
+                    // One that nothing leads to says nothing.
+                    _ => return FxHashSet::default(),
+                }
+            }
+        }
+        let up = |&b: &u32| above(b).filter(|&next| next != b);
+        match above(common) {
+            Some(_) => std::iter::successors(Some(common), up).collect(),
+            None => FxHashSet::default(),
+        }
     }
 
     /// What every way on from a block passes next: dominators of the reversed graph, from a

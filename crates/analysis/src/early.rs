@@ -13,6 +13,8 @@ use crate::context::Context;
 use crate::effect::Pos;
 use crate::entity::EntityId;
 
+/// A program that connects servers in more places than this is looked at no further.
+const MAX_DOORS: usize = 8;
 /// How far up it is followed who starts the server, and how far down what was done before.
 const MAX_STEPS: usize = 8;
 
@@ -21,7 +23,8 @@ const MAX_STEPS: usize = 8;
 pub(crate) fn functions(cx: &mut Context<'_, '_>, on_request: &[bool]) -> FxHashSet<FuncId> {
     let doors = doors(cx);
     // Where each client has a connection made for it, others were there before.
-    if doors.is_empty() || doors.iter().any(|(f, _)| on_request[f.0 as usize]) {
+    let on_request = doors.iter().any(|(f, _)| on_request[f.0 as usize]);
+    if doors.is_empty() || doors.len() > MAX_DOORS || on_request {
         return FxHashSet::default();
     }
     let early = Early {
@@ -96,10 +99,9 @@ impl Early<'_, '_, '_> {
         for _ in 0..MAX_STEPS {
             let Some((f, pos)) = at else { break };
             let function = self.cx.program.function(f);
-            let cfg = Cfg::new(function);
+            let before = Cfg::new(function).dominators_of(&[pos.block]);
             let first = |call: Pos| {
-                call.block == pos.block && call.inst < pos.inst
-                    || call.block != pos.block && cfg.dominates(call.block, pos.block)
+                before.contains(&call.block) && (call.block != pos.block || call.inst < pos.inst)
             };
             self.run(f, first, &mut found);
             // One who is called from several places may be called without the rest.
@@ -120,12 +122,12 @@ impl Early<'_, '_, '_> {
                 continue;
             }
             let function = self.cx.program.function(g);
-            let cfg = Cfg::new(function);
             let ends: Vec<u32> = (0..function.blocks.len() as u32)
                 .filter(|b| matches!(function.blocks[*b as usize].term, Term::Return(_)))
                 .collect();
-            let always = |call: Pos| ends.iter().all(|end| cfg.dominates(call.block, *end));
-            self.called(g, always, |h| work.push((h, steps + 1)));
+            let always = Cfg::new(function).dominators_of(&ends);
+            let such = |call: Pos| always.contains(&call.block);
+            self.called(g, such, |h| work.push((h, steps + 1)));
         }
     }
 
