@@ -6,6 +6,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::FileRole;
 use toctou_core::ir::{FuncId, Function, Op, Term, Var};
+use toctou_models::Do;
 
 use crate::cfg::Cfg;
 use crate::checks::code;
@@ -43,7 +44,8 @@ pub(crate) fn functions(cx: &mut Context<'_, '_>, on_request: &[bool]) -> FxHash
 /// A place in the code.
 type Place = (FuncId, Pos);
 
-/// Where servers are connected.
+/// Where servers are connected: an object is opened for a client. (One that is only used for a
+/// request was opened before.)
 fn doors(cx: &mut Context<'_, '_>) -> Vec<Place> {
     let program = cx.program;
     let mut known: FxHashMap<EntityId, bool> = FxHashMap::default();
@@ -58,7 +60,9 @@ fn doors(cx: &mut Context<'_, '_>) -> Vec<Place> {
                 *known.entry(*e).or_insert_with(|| {
                     let rules = cx.library.calls(*e, &mut cx.entities, &mut cx.names);
                     let effects = rules.iter().flat_map(|r| r.effects.iter());
-                    effects.into_iter().any(|e| e.effect.takes_over)
+                    effects
+                        .into_iter()
+                        .any(|e| e.effect.takes_over && e.effect.r#do == Do::Open)
                 })
             });
             if lets_in {

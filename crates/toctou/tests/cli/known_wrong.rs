@@ -421,3 +421,26 @@ impl Server {
     let run = Project::new(&[("main.rs", source)]).run("scan main.rs --no-config --output json");
     assert_eq!(run.rules(), NOTHING);
 }
+
+/// What was set before the server was connected is taken to stay set. Here another tool empties
+/// it, and two calls after that open it twice.
+#[test]
+fn fn_set_before_the_server_and_emptied_by_a_tool() {
+    let found = rules(
+        r#"import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import { MongoClient } from "mongodb";
+let client: MongoClient | undefined;
+async function connection() {
+  if (!client) client = await MongoClient.connect("mongodb://localhost");
+  return client;
+}
+async function main() {
+  await connection();
+  await server.connect(new StdioServerTransport());
+}
+void main();"#,
+        r#"  if (text === "reset") client = undefined;
+  await connection();"#,
+    );
+    assert_eq!(found, NOTHING);
+}
