@@ -49,8 +49,13 @@ pub enum Obj {
     Container(u32, EntityId),
 }
 
-/// More objects than this in one register say nothing any more.
+/// More objects than this in one register mostly say nothing any more: they came together in a
+/// helper that everybody calls.
 const CAP: usize = 96;
+/// A server can have more tools than that, though. Their table is held by a few registers, where
+/// a helper's objects are in thousands: so a few may hold more.
+const WIDE: usize = 384;
+const MAX_WIDE: usize = 256;
 /// A method that nobody's type is known for is looked up by name, if so few have it.
 const BY_NAME: usize = 3;
 /// So many copies of one register are kept as a list alone.
@@ -149,6 +154,8 @@ pub struct PointsTo {
     copied: FxHashSet<(Node, Node)>,
     /// Registers that can hold more functions than are followed.
     cut: usize,
+    /// Registers that hold more than most may.
+    wide: usize,
     /// Functions of product files.
     product: Vec<bool>,
     methods_by_name: FxHashMap<Name, Vec<FuncId>>,
@@ -196,6 +203,7 @@ impl PointsTo {
             param_names: Vec::new(),
             copied: FxHashSet::default(),
             cut: 0,
+            wide: 0,
             product: (0..program.functions.len())
                 .map(|f| program.file_of(FuncId(f as u32)).role == FileRole::Product)
                 .collect(),
@@ -261,9 +269,15 @@ impl PointsTo {
         })
     }
 
+    /// Whether so many objects are all that a register can hold.
+    fn is_full(&self, held: usize) -> bool {
+        held >= WIDE || held == CAP && self.wide >= MAX_WIDE
+    }
+
     fn add(&mut self, node: Node, obj: ObjId) {
+        let full = self.is_full(self.nodes[node.0 as usize].pts.len());
         let data = &mut self.nodes[node.0 as usize];
-        if data.pts.len() >= CAP {
+        if full {
             let missed = matches!(self.objs[obj.0 as usize], Obj::Func(_));
             if missed && !data.cut && !data.pts.contains(&obj) {
                 data.cut = true;
@@ -274,6 +288,7 @@ impl PointsTo {
         if holds(&data.pts, obj) {
             return;
         }
+        self.wide += usize::from(data.pts.len() == CAP);
         data.pts.push(obj);
         if !data.queued {
             data.queued = true;
@@ -287,7 +302,7 @@ impl PointsTo {
         }
         let target = &self.nodes[to.0 as usize];
         // What is full takes no more.
-        if target.pts.len() >= CAP {
+        if self.is_full(target.pts.len()) {
             let is_func = |o: &ObjId| matches!(self.objs[o.0 as usize], Obj::Func(_));
             if !target.cut && target.pts.iter().all(is_func) {
                 self.nodes[to.0 as usize].cut = true;
@@ -728,7 +743,7 @@ impl PointsTo {
 
     fn invoke(&mut self, call: u32, f: FuncId) {
         let site = &mut self.calls[call as usize];
-        if site.funcs.contains(&f) || site.funcs.len() >= CAP {
+        if site.funcs.contains(&f) || site.funcs.len() >= WIDE {
             return;
         }
         site.funcs.push(f);

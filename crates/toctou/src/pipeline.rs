@@ -311,7 +311,7 @@ impl Scan {
     fn take(&mut self, unit: Analysed, said: &mut Said) {
         if unit.cut_off {
             self.notes.push(note(
-                "a table or variable holds more functions than are followed (96): races behind the others can be missing here",
+                "a table or variable holds more functions than are followed: races behind the others can be missing here",
             ));
         }
         self.functions += unit.program.functions.len() as u32;
