@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 pub use address::is_public;
 pub use error::SourceError;
-pub use scratch::{Scratch, clean_up_on_signals};
+pub use scratch::{Apart, Scratch, clean_up_on_signals};
 pub use spec::{GitSpec, Remote, Spec};
 
 /// How much and how long.

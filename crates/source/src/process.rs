@@ -2,15 +2,16 @@
 
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::error::megabytes;
-use crate::{Job, SourceError, scratch};
+use crate::scratch::Apart;
+use crate::{Job, SourceError};
 
 /// What a client said on standard error is kept up to here, for the error.
 const KEPT_LINES: usize = 12;
@@ -40,8 +41,7 @@ struct Shared {
 pub(crate) struct Client<'a> {
     job: &'a Job<'a>,
     what: String,
-    child: Child,
-    group: Option<Pid>,
+    apart: Apart,
     shared: Arc<Shared>,
     watch: Option<JoinHandle<()>>,
 }
@@ -62,14 +62,12 @@ impl<'a> Client<'a> {
         job: &'a Job<'a>,
         missing: impl FnOnce() -> SourceError,
     ) -> Result<Self, SourceError> {
-        use std::os::unix::process::CommandExt as _;
         command
-            .process_group(0)
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let child = match command.spawn() {
-            Ok(child) => child,
+        let apart = match Apart::start(&mut command) {
+            Ok(apart) => apart,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing()),
             Err(error) => {
                 return Err(SourceError::Failed {
@@ -79,12 +77,8 @@ impl<'a> Client<'a> {
                 });
             }
         };
-        let group = Pid::from_raw(child.id().cast_signed());
-        if let Some(group) = group {
-            scratch::enter(group);
-        }
         let shared = Arc::new(Shared::default());
-        let watch = group.map(|group| {
+        let watch = apart.group().map(|group| {
             let shared = Arc::clone(&shared);
             let (deadline, bytes) = (job.deadline, job.limits().bytes);
             let folder = job.scratch.to_owned();
@@ -93,15 +87,14 @@ impl<'a> Client<'a> {
         Ok(Self {
             job,
             what: what.to_owned(),
-            child,
-            group,
+            apart,
             shared,
             watch,
         })
     }
 
     pub(crate) fn stdout(&mut self) -> Option<ChildStdout> {
-        self.child.stdout.take()
+        self.apart.child.stdout.take()
     }
 
     /// Lets `read` have what it writes, `each` what it says, and waits for its end.
@@ -110,14 +103,14 @@ impl<'a> Client<'a> {
         each: impl FnMut(&str) + Send,
         read: impl FnOnce(&mut Self) -> Result<T, SourceError>,
     ) -> Result<(T, Ended), SourceError> {
-        let stderr = self.child.stderr.take();
+        let stderr = self.apart.child.stderr.take();
         let (result, said) = std::thread::scope(|scope| {
             let listening = scope.spawn(|| stderr.map(|stderr| listen(stderr, each)));
             let result = read(&mut self);
             if result.is_err() {
                 self.kill();
             }
-            drop(self.child.stdout.take());
+            drop(self.apart.child.stdout.take());
             let said = listening.join().ok().flatten().unwrap_or_default();
             (result, said)
         });
@@ -127,20 +120,17 @@ impl<'a> Client<'a> {
 
     fn kill(&self) {
         let state = self.shared.lock();
-        if let (Some(group), false) = (self.group, state.over) {
+        if let (Some(group), false) = (self.apart.group(), state.over) {
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
 
     /// Waits. The process stays a zombie until nobody will signal its group any more.
     fn end(&mut self) -> Result<bool, SourceError> {
-        let Some(group) = self.group.take() else {
+        let Some(group) = self.apart.group() else {
             return Ok(false);
         };
-        while let Err(rustix::io::Errno::INTR) = waitid(
-            WaitId::Pid(group),
-            WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
-        ) {}
+        self.apart.over();
         let breach = {
             let mut state = self.shared.lock();
             // What it started may live on, and hold nothing of ours.
@@ -149,11 +139,10 @@ impl<'a> Client<'a> {
             state.breach
         };
         self.shared.over.notify_all();
-        scratch::leave(group);
         if let Some(watch) = self.watch.take() {
             let _ = watch.join();
         }
-        let status = self.child.wait();
+        let status = self.apart.wait();
         match breach {
             Some(Breach::Time) => Err(SourceError::TooSlow {
                 what: self.what.clone(),
@@ -170,7 +159,7 @@ impl<'a> Client<'a> {
 
 impl Drop for Client<'_> {
     fn drop(&mut self) {
-        if self.group.is_some() {
+        if self.apart.group().is_some() {
             self.kill();
             let _ = self.end();
         }

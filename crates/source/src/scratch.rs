@@ -1,10 +1,13 @@
-//! A folder that is gone afterwards, whatever happens short of `kill -9`.
+//! A folder that is gone afterwards, whatever happens short of `kill -9`, and children that do not
+//! outlive this process.
 
 use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::{Mutex, Once, PoisonError};
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 /// What has to be ended and removed when a signal ends this process.
 static ALIVE: Mutex<Alive> = Mutex::new(Alive {
@@ -71,13 +74,58 @@ impl Drop for Scratch {
     }
 }
 
-/// A process group that is killed if a signal comes.
-pub(crate) fn enter(group: Pid) {
-    alive().groups.push(group);
+/// A child in a process group of its own. A terminal sends Ctrl-C to all of its group: a child in
+/// ours would die of it, too, and its end might be heard of, as a failure, before the signal is.
+/// One apart dies only when [`clean_up_on_signals`] ends it, and then nothing follows.
+pub struct Apart {
+    pub child: Child,
+    group: Option<Pid>,
 }
 
-pub(crate) fn leave(group: Pid) {
-    alive().groups.retain(|other| *other != group);
+impl Apart {
+    /// # Errors
+    ///
+    /// If the program cannot be run.
+    pub fn start(command: &mut Command) -> io::Result<Self> {
+        // A signal between the two would miss it.
+        let mut alive = alive();
+        let child = command.process_group(0).spawn()?;
+        let group = Pid::from_raw(child.id().cast_signed());
+        alive.groups.extend(group);
+        Ok(Self { child, group })
+    }
+
+    pub(crate) fn group(&self) -> Option<Pid> {
+        self.group
+    }
+
+    /// Waits until it is over. Its number stays its own: it is not [waited for](Self::wait) yet.
+    pub(crate) fn over(&self) {
+        let Some(group) = self.group else { return };
+        let over = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(group), over) {}
+    }
+
+    /// # Errors
+    ///
+    /// If it cannot be waited for.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.over();
+        if let Some(group) = self.group.take() {
+            // Before somebody else can have its number.
+            alive().groups.retain(|other| *other != group);
+        }
+        self.child.wait()
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        if let Some(group) = self.group {
+            let _ = kill_process_group(group, Signal::KILL);
+            let _ = self.wait();
+        }
+    }
 }
 
 /// From now on, Ctrl-C and the like end the clients that run and remove what
@@ -94,8 +142,7 @@ pub fn clean_up_on_signals() {
                 // Kept until the end: nothing new is begun.
                 let alive = alive();
                 for group in &alive.groups {
-                    let _ =
-                        rustix::process::kill_process_group(*group, rustix::process::Signal::KILL);
+                    let _ = kill_process_group(*group, Signal::KILL);
                 }
                 for folder in &alive.folders {
                     // Once more for what a client wrote while it was being killed.

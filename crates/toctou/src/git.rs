@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use toctou_source::Scratch;
+use toctou_source::{Apart, Scratch};
 
 use crate::errors::Error;
 
@@ -84,14 +84,14 @@ impl Repo {
         if blobs.iter().map(|blob| blob.size).sum::<u64>() > MAX_TOTAL {
             return Err(failed("the commit holds too much".to_owned(), None));
         }
-        let mut child = command(&self.top)
-            .args(["cat-file", "--batch"])
+        let mut git = command(&self.top);
+        git.args(["cat-file", "--batch"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|_| Error::from(Fault::Missing))?;
-        let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            .stderr(Stdio::null());
+        let mut git = Apart::start(&mut git).map_err(|_| Error::from(Fault::Missing))?;
+        let (Some(mut stdin), Some(stdout)) = (git.child.stdin.take(), git.child.stdout.take())
+        else {
             return Err(failed("no pipe to git".to_owned(), None));
         };
         let ids: Vec<&str> = blobs.iter().map(|blob| blob.id.as_str()).collect();
@@ -111,7 +111,7 @@ impl Repo {
             drop(reader);
             written
         });
-        let _ = child.wait();
+        let _ = git.wait();
         written
     }
 }
@@ -217,12 +217,9 @@ fn failed(message: String, hint: Option<&'static str>) -> Error {
 /// What a command writes, if it succeeds. Names that are not Unicode are passed over.
 fn run(git: &mut Command) -> Result<String, Fault> {
     let said = |error: std::io::Error| Fault::Said(format!("git: {error}"));
-    let mut child = git
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|_| Fault::Missing)?;
-    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+    git.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut git = Apart::start(git).map_err(|_| Fault::Missing)?;
+    let (Some(stdout), Some(stderr)) = (git.child.stdout.take(), git.child.stderr.take()) else {
         return Err(Fault::Said("no pipe to git".to_owned()));
     };
     let complaint = std::thread::spawn(move || {
@@ -235,7 +232,7 @@ fn run(git: &mut Command) -> Result<String, Fault> {
         .take(MAX_LISTING)
         .read_to_end(&mut out)
         .map_err(said)?;
-    let status = child.wait().map_err(said)?;
+    let status = git.wait().map_err(said)?;
     if !status.success() {
         return Err(Fault::Said(complaint.join().unwrap_or_default()));
     }
