@@ -53,7 +53,7 @@ impl Interp<'_, '_, '_> {
             if !rule.when.iter().all(|w| self.when_holds(w, view)) {
                 continue;
             }
-            if self.register(&rule, view) && !rule.converts {
+            if self.register(&rule, view) && !rule.converts && rule.word.is_none() {
                 return true;
             }
         }
@@ -123,7 +123,10 @@ impl Interp<'_, '_, '_> {
                 thread: rule.thread.then_some(Thread::Synchronous),
                 serial: false,
             };
-            self.add_entry(entry);
+            match &rule.word {
+                Some(word) => self.add_request(entry, word),
+                None => self.add_entry(entry),
+            }
         }
         found
     }

@@ -79,6 +79,7 @@ pub struct EntryRule {
     pub dispatches: bool,
     pub thread: bool,
     pub converts: bool,
+    pub word: Option<String>,
 }
 
 pub struct ChainRule {
@@ -481,6 +482,7 @@ fn entry(m: &EntryModel) -> Option<Rc<EntryRule>> {
         dispatches: m.dispatches,
         thread: m.thread,
         converts: m.converts,
+        word: m.word.clone(),
     }))
 }
 

@@ -103,12 +103,27 @@ pub fn reverse(edges: &[Vec<u32>]) -> Vec<Vec<u32>> {
 
 /// Everything that can run when one of `roots` does.
 pub fn reachable(edges: &[Vec<u32>], roots: impl IntoIterator<Item = FuncId>) -> Vec<bool> {
+    reachable_within(edges, roots, usize::MAX)
+}
+
+/// … by way of so many calls at most.
+pub fn reachable_within(
+    edges: &[Vec<u32>],
+    roots: impl IntoIterator<Item = FuncId>,
+    calls: usize,
+) -> Vec<bool> {
     let mut seen = vec![false; edges.len()];
-    let mut work: Vec<u32> = roots.into_iter().map(|f| f.0).collect();
-    while let Some(f) = work.pop() {
-        if !std::mem::replace(&mut seen[f as usize], true) {
-            work.extend(edges[f as usize].iter().filter(|t| !seen[**t as usize]));
+    let mut level: Vec<u32> = roots.into_iter().map(|f| f.0).collect();
+    let mut depth = 0;
+    while !level.is_empty() && depth <= calls {
+        let mut next = Vec::new();
+        for f in level {
+            if !std::mem::replace(&mut seen[f as usize], true) {
+                next.extend(edges[f as usize].iter().filter(|t| !seen[**t as usize]));
+            }
         }
+        level = next;
+        depth += 1;
     }
     seen
 }

@@ -1,5 +1,5 @@
 //! Servers without an SDK: a loop takes messages from standard input, one after
-//! the other, and what it calls with one is a handler.
+//! the other, and what it calls with one is a handler; or a function is called with each.
 
 use toctou_core::Name;
 use toctou_core::finding::{EntryKind, ResourceKind};
@@ -18,9 +18,14 @@ pub struct Request {
     pub entry: FoundEntry,
     /// The code must know this word, or it serves something else.
     pub word: Name,
+    /// So many calls below the handler at most.
+    within: usize,
 }
 
 const MAX_REQUESTS: usize = 256;
+/// Who listens for messages hands them to who tells methods apart, and that is not far. A library
+/// that is part of a bundle has a listener, too, and everything is somewhere below it.
+const NEAR: usize = 4;
 
 impl Interp<'_, '_, '_> {
     /// Do the arguments of a call come from a client's message?
@@ -51,10 +56,31 @@ impl Interp<'_, '_, '_> {
                 thread: None,
                 serial: self.is_waited_for(handler, view),
             };
-            let same = |r: &Request| r.entry.handler == handler && r.entry.func == self.id;
-            if !self.cx.requests.iter().any(same) {
-                self.cx.requests.push(Request { entry, word });
-            }
+            self.push_request(Request {
+                entry,
+                word,
+                within: usize::MAX,
+            });
+        }
+    }
+
+    /// A function is called with every message, if the code behind it knows the word.
+    pub(crate) fn add_request(&mut self, entry: FoundEntry, word: &str) {
+        if self.cx.requests.len() < MAX_REQUESTS {
+            let word = self.cx.names.intern(word);
+            self.push_request(Request {
+                entry,
+                word,
+                within: NEAR,
+            });
+        }
+    }
+
+    fn push_request(&mut self, new: Request) {
+        let (handler, func) = (new.entry.handler, new.entry.func);
+        let same = |r: &Request| r.entry.handler == handler && r.entry.func == func;
+        if !self.cx.requests.iter().any(same) {
+            self.cx.requests.push(new);
         }
     }
 
@@ -116,7 +142,7 @@ pub(crate) fn handlers(cx: &Context<'_, '_>, edges: &[Vec<u32>]) -> Vec<FoundEnt
     let mut sure = Vec::new();
     let mut near = Vec::new();
     for r in &cx.requests {
-        let below = order::reachable(edges, [r.entry.handler]);
+        let below = order::reachable_within(edges, [r.entry.handler], r.within);
         let by_itself = (0..below.len()).any(|f| below[f] && knows(r.word, f));
         let module = cx.program.function_module[r.entry.handler.0 as usize];
         let of_module = |f: &usize| cx.program.function_module[*f] == module;

@@ -631,6 +631,11 @@ pub struct EntryModel {
     /// back. Who registers it then, and by which name, is another matter.
     #[serde(default)]
     pub converts: bool,
+    /// It is such a handler only if the code behind it knows this word: whoever reads lines from
+    /// standard input serves clients if it knows `tools/call`. What else the call registers, it
+    /// registers all the same.
+    #[serde(default)]
+    pub word: Option<String>,
 }
 
 /// A class of the library that the program extends: the methods named are the handlers.

@@ -363,6 +363,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/typescript/node-process.toml"),
     ),
     (
+        "typescript/node-stdin.toml",
+        include_str!("../../libraries/typescript/node-stdin.toml"),
+    ),
+    (
         "typescript/node-util.toml",
         include_str!("../../libraries/typescript/node-util.toml"),
     ),

@@ -38,6 +38,7 @@ mod shapes_rust_stores;
 mod shapes_settled;
 mod shapes_started;
 mod shapes_statements;
+mod shapes_stdin;
 mod shapes_stores;
 mod shapes_values;
 mod shapes_workers;
