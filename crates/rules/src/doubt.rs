@@ -118,7 +118,11 @@ const DOUBTS: &[Doubt] = &[
             let locked = is(rule, &[&lock_scope_too_narrow::META]) && case.is(ResourceKind::Memory);
             // Which row is written was found out, and nobody is seen to change what was found.
             let found = case.w.keyed && !case.w.handed_back;
+            // Of what is made on first use, a cache that is filled twice; where calls take turns only
+            // at an `await`, it was mostly something that is left open.
+            let anywhere = dispatch(case) != Dispatch::Await;
             deep && (locked
+                || is(rule, &[&memory_check_then_act::META]) && anywhere
                 || is(rule, &[&session_lost_update::META])
                 || is(rule, &[&db_check_then_write::META]) && !counts(case)
                 || is(rule, &[&db_lost_update::META]) && found)
@@ -158,10 +162,8 @@ const DOUBTS: &[Doubt] = &[
     Doubt {
         says: "what was there decides whether it is written at all, and then it is mostly the same that everybody writes",
         holds: |case, rule| {
-            let module = case.program.function_module[case.w.meet.0 as usize];
-            let dispatch = case.program.modules[module.0 as usize].dispatch;
             let decided = case.w.tested && !case.w.compared;
-            is(rule, &[&session_lost_update::META]) && decided && dispatch == Dispatch::Await
+            is(rule, &[&session_lost_update::META]) && decided && dispatch(case) == Dispatch::Await
         },
     },
     Doubt {
@@ -172,6 +174,12 @@ const DOUBTS: &[Doubt] = &[
 
 fn is(rule: &RuleMeta, rules: &[&RuleMeta]) -> bool {
     rules.iter().any(|r| r.id == rule.id)
+}
+
+/// How calls take turns where read and write meet.
+fn dispatch(case: &Case<'_>) -> Dispatch {
+    let module = case.program.function_module[case.w.meet.0 as usize];
+    case.program.modules[module.0 as usize].dispatch
 }
 
 /// How many there are is looked at: every other call changes that.

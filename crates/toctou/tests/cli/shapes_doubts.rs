@@ -329,6 +329,24 @@ fn two_sections_of_one_lock() {
     );
 }
 
+#[test]
+fn a_place_that_is_filled_far_below_the_handler() {
+    let connect = |functions: usize| {
+        let mut source = String::from(
+            "from mcp.server.fastmcp import FastMCP\nimport asyncpg\nmcp = FastMCP(\"s\")\npool = None\nasync def step0():\n    global pool\n    if pool is None:\n        pool = await asyncpg.create_pool(\"db\")\n    return pool\n",
+        );
+        for n in 1..=functions {
+            source += &format!("async def step{n}():\n    return await step{}()\n", n - 1);
+        }
+        source + &format!("@mcp.tool()\nasync def t():\n    return await step{functions}()\n")
+    };
+    let rule = "memory-check-then-act".to_owned();
+    let found = |functions, persona| rules(&[("server.py", &connect(functions))], persona);
+    assert_eq!(found(4, "regular"), Vec::<String>::new());
+    assert!(found(4, "pedantic").contains(&rule));
+    assert!(found(0, "regular").contains(&rule));
+}
+
 /// A row is found by one function, and written by another, which holds a lock meanwhile.
 const NOTES: &str = r#"class Notes {
   private lock = new Mutex();
