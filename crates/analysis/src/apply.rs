@@ -521,6 +521,9 @@ impl Interp<'_, '_, '_> {
             let stored = self.events[read as usize].loc.kind != ResourceKind::Memory;
             if stored && matches!(rule.result, ResultRule::Read | ResultRule::Default) {
                 self.note_stored(sym);
+                if self.events[read as usize].loc.kind == ResourceKind::Row {
+                    self.note_rows(sym, read);
+                }
             }
         }
         sym

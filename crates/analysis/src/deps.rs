@@ -27,6 +27,8 @@ pub struct Dep {
     pub implicit: bool,
     /// It went into a question, and the value is the answer that somebody outside gave.
     pub asked: bool,
+    /// The question was which row to read: it is no part of what was read there.
+    pub chosen: bool,
 }
 
 impl Dep {
@@ -37,6 +39,7 @@ impl Dep {
             shared: false,
             implicit: false,
             asked: false,
+            chosen: false,
         }
     }
 }
@@ -44,6 +47,7 @@ impl Dep {
 const SHARED: u64 = 1;
 const IMPLICIT: u64 = 1 << 1;
 const ASKED: u64 = 1 << 2;
+const CHOSEN: u64 = 1 << 3;
 
 impl Dep {
     /// In one word, ordered by source: events, parameters, variables. Where a list is cut,
@@ -57,7 +61,8 @@ impl Dep {
         let attr = self.attr.map_or(0, |n| n.0.wrapping_add(1));
         (kind << 62)
             | (u64::from(index & 0x0fff_ffff) << 34)
-            | (u64::from(attr & 0x7fff_ffff) << 3)
+            | (u64::from(attr & 0x3fff_ffff) << 4)
+            | (if self.chosen { CHOSEN } else { 0 })
             | (if self.asked { ASKED } else { 0 })
             | (if self.implicit { IMPLICIT } else { 0 })
             | (if self.shared { SHARED } else { 0 })
@@ -71,8 +76,9 @@ impl Dep {
                 1 => Source::Param(index),
                 _ => Source::Cell(index),
             },
-            attr: ((word >> 3) as u32 & 0x7fff_ffff).checked_sub(1).map(Name),
+            attr: ((word >> 4) as u32 & 0x3fff_ffff).checked_sub(1).map(Name),
             asked: word & ASKED != 0,
+            chosen: word & CHOSEN != 0,
             implicit: word & IMPLICIT != 0,
             shared: word & SHARED != 0,
         }
@@ -122,6 +128,11 @@ pub fn word_of_answer(word: u64, is_memory: impl Fn(u32) -> bool) -> u64 {
         Source::Event(e) if !is_memory(e) => word,
         _ => word | ASKED,
     }
+}
+
+/// [`Dep::chosen`], for one of them.
+pub fn word_of_choice(word: u64) -> u64 {
+    word | ASKED | CHOSEN
 }
 
 /// A small sorted set. Large ones are shared: most of what a function does depends on the same.
@@ -440,6 +451,11 @@ impl Deps {
     pub fn as_asked(&self, is_memory: impl Fn(u32) -> bool) -> Self {
         let asked = self.0.iter().map(|w| word_of_answer(*w, &is_memory));
         Self::from_words(&mut asked.collect())
+    }
+
+    /// The same, for what was read where it says.
+    pub fn as_chosen(&self) -> Self {
+        self.each(|word| Some(word_of_choice(word)))
     }
 
     /// The same, where events have other numbers, or none (`u32::MAX`).

@@ -8,7 +8,8 @@ use toctou_core::{Name, Span};
 use toctou_models::{LockScope, Mode};
 
 pub use crate::deps::{
-    Dep, Deps, Growing, Source, event_of_word, word_of_answer, word_of_event, word_of_field,
+    Dep, Deps, Growing, Source, event_of_word, word_of_answer, word_of_choice, word_of_event,
+    word_of_field,
 };
 use crate::later::Later;
 use crate::sym::{Site, Sym};

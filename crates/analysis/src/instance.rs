@@ -413,7 +413,9 @@ impl<'a> Interp<'_, 'a, '_> {
         } else {
             deps
         };
-        let deps = if dep.asked {
+        let deps = if dep.chosen {
+            deps.as_chosen()
+        } else if dep.asked {
             deps.as_asked(|e| self.is_of_memory(e))
         } else {
             deps

@@ -150,6 +150,8 @@ pub struct Interp<'c, 'a, 'm> {
     answers: FxHashSet<Sym>,
     /// What stores gave.
     from_stores: FxHashSet<Sym>,
+    /// Of these, rows.
+    from_tables: FxHashSet<Sym>,
     /// What nobody but the call and who called it can have set.
     pub(crate) own: FxHashSet<Sym>,
     /// Receivers that were used as tables.
@@ -242,6 +244,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             awaited: VarSet::default(),
             answers: FxHashSet::default(),
             from_stores: FxHashSet::default(),
+            from_tables: FxHashSet::default(),
             own: FxHashSet::default(),
             tables: FxHashSet::default(),
             through: None,

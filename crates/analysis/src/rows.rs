@@ -67,6 +67,7 @@ impl Interp<'_, '_, '_> {
         let read = self.sql_text(&text, &holes, params, looked_at, Run::default());
         if let Some(read) = read {
             self.add_deps(fallback, &Deps::event(read));
+            self.note_rows(fallback, read);
         }
         Some(fallback)
     }
@@ -672,6 +673,7 @@ impl Interp<'_, '_, '_> {
         let rule = self.chain_rule(&steps, false)?;
         if let Some(read) = self.run_chain(&rule, &steps, start, view.dst) {
             self.add_deps(fallback, &Deps::event(read));
+            self.note_rows(fallback, read);
         }
         Some(fallback)
     }

@@ -1,6 +1,6 @@
 //! A window as a rule sees it, and what a rule says about it.
 
-use toctou_analysis::{Act, Analysis, Mode, ReachedWindow, Spot};
+use toctou_analysis::{Act, Analysis, Mode, Reach, ReachedWindow, Spot};
 use toctou_core::finding::{EntryKind, ResourceKind};
 use toctou_core::frontend::Remedy;
 use toctou_core::ir::{FuncId, Program};
@@ -179,7 +179,16 @@ impl Case<'_> {
     }
 
     pub fn only_by_timer(&self) -> bool {
-        self.w.reached_by.iter().all(|r| r.kind == EntryKind::Timer)
+        self.ways().all(|r| r.kind == EntryKind::Timer)
+    }
+
+    /// By which ways it is reached. In a server, that a function could be called from outside
+    /// is no way there where others are: nobody was seen to take it.
+    fn ways(&self) -> impl Iterator<Item = &Reach> {
+        let exported = |r: &Reach| r.kind == EntryKind::Export;
+        let others = self.w.in_server && self.w.reached_by.iter().any(|r| !exported(r));
+        let all = self.w.reached_by.iter();
+        all.filter(move |r| !(others && exported(r)))
     }
 
     /// Reached by no call of an MCP client, only by what stands beside: routes, events, timers.
@@ -193,11 +202,17 @@ impl Case<'_> {
     pub fn only_by_events(&self) -> bool {
         use EntryKind::{Event, Startup, Timer};
         let event = |kind| matches!(kind, Event | Startup | Timer);
-        self.w.reached_by.iter().all(|r| event(r.kind))
+        self.ways().all(|r| event(r.kind))
     }
 
     /// Functions from the nearest handler to the place where read and write meet.
     pub fn depth(&self) -> usize {
+        let ways = self.ways().map(|r| r.via.len());
+        ways.min().unwrap_or_default()
+    }
+
+    /// The same, from the nearest that could be called at all.
+    pub fn nearest(&self) -> usize {
         let ways = self.w.reached_by.iter().map(|r| r.via.len());
         ways.min().unwrap_or_default()
     }

@@ -94,7 +94,7 @@ const DOUBTS: &[Doubt] = &[
         says: "what was read only decides about a write that another function makes under the lock, and that one may look again",
         holds: |case, rule| {
             let elsewhere = !case.w.data && case.w.write.len() > 1;
-            let far = case.only_beside_calls() || case.depth() >= DEEP;
+            let far = case.only_beside_calls() || case.nearest() >= DEEP;
             is(rule, &[&lock_scope_too_narrow::META]) && elsewhere && far
         },
     },
@@ -116,8 +116,32 @@ const DOUBTS: &[Doubt] = &[
         holds: |case, rule| {
             let deep = case.depth() >= DEEP;
             let locked = is(rule, &[&lock_scope_too_narrow::META]) && case.is(ResourceKind::Memory);
-            deep && (locked || is(rule, &[&db_check_then_write::META]) && !counts(case))
+            // Which row is written was found out, and nobody is seen to change what was found.
+            let found = case.w.keyed && !case.w.handed_back;
+            // Of what is made on first use, a cache that is filled twice; where calls take turns only
+            // at an `await`, it was mostly something that is left open.
+            let anywhere = dispatch(case) != Dispatch::Await;
+            deep && (locked
+                || is(rule, &[&memory_check_then_act::META]) && anywhere
+                || is(rule, &[&session_lost_update::META])
+                || is(rule, &[&db_check_then_write::META]) && !counts(case)
+                || is(rule, &[&db_lost_update::META]) && found)
         },
+    },
+    Doubt {
+        says: "what was read in another function only says which one is written under the lock, and what is written there is read there",
+        holds: |case, rule| {
+            let w = case.w;
+            is(rule, &[&lock_scope_too_narrow::META]) && w.keyed && !w.data && w.read.len() > 1
+        },
+    },
+    Doubt {
+        says: "what was read is looked up to be handed out, and no copy that is taken to be saved",
+        holds: |case, _| case.w.snapshot.is_some() && case.w.given_back,
+    },
+    Doubt {
+        says: "nobody is seen to call it, and it takes two processes in the same instant",
+        holds: |case, _| !case.is_served() && !case.w.in_process,
     },
     Doubt {
         says: "the file is written several calls below the function that has looked for it",
@@ -138,10 +162,8 @@ const DOUBTS: &[Doubt] = &[
     Doubt {
         says: "what was there decides whether it is written at all, and then it is mostly the same that everybody writes",
         holds: |case, rule| {
-            let module = case.program.function_module[case.w.meet.0 as usize];
-            let dispatch = case.program.modules[module.0 as usize].dispatch;
             let decided = case.w.tested && !case.w.compared;
-            is(rule, &[&session_lost_update::META]) && decided && dispatch == Dispatch::Await
+            is(rule, &[&session_lost_update::META]) && decided && dispatch(case) == Dispatch::Await
         },
     },
     Doubt {
@@ -152,6 +174,12 @@ const DOUBTS: &[Doubt] = &[
 
 fn is(rule: &RuleMeta, rules: &[&RuleMeta]) -> bool {
     rules.iter().any(|r| r.id == rule.id)
+}
+
+/// How calls take turns where read and write meet.
+fn dispatch(case: &Case<'_>) -> Dispatch {
+    let module = case.program.function_module[case.w.meet.0 as usize];
+    case.program.modules[module.0 as usize].dispatch
 }
 
 /// How many there are is looked at: every other call changes that.

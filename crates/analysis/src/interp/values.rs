@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::Interp;
 use crate::cfg::Control;
-use crate::effect::{Act, Dep, Deps, Event, Source, word_of_answer, word_of_field};
+use crate::effect::{Act, Dep, Deps, Event, Source, word_of_answer, word_of_choice, word_of_field};
 use crate::sym::{self, CallSym, CalleeSym, Sym, SymKind};
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
@@ -257,6 +257,16 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         self.changes += u32::from(self.from_stores.insert(sym));
     }
 
+    /// It is rows that a database gave, as they are: what is counted or summed up is made by
+    /// the question, too.
+    pub(crate) fn note_rows(&mut self, sym: Sym, read: u32) {
+        let row = self.events[read as usize].row.as_ref();
+        if row.is_none_or(|r| !r.aggregate) {
+            self.note_stored(sym);
+            self.changes += u32::from(self.from_tables.insert(sym));
+        }
+    }
+
     /// What a store was asked for decides what it gave, and not how it was opened: much is
     /// done with a connection before the first question.
     fn collect_asked(&self, call: &CallSym, out: &mut Vec<u64>, depth: u32) {
@@ -312,7 +322,14 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 }
             }
             SymKind::Call(call) if self.from_stores.contains(&sym) => {
+                let start = out.len();
                 self.collect_asked(call, out, depth);
+                // The key says which row it is, and is no part of what is in it.
+                if self.from_tables.contains(&sym) {
+                    for word in &mut out[start..] {
+                        *word = word_of_choice(*word);
+                    }
+                }
             }
             // The index chooses the element, the base holds it.
             SymKind::Index(base, _) | SymKind::Element(base) => {

@@ -94,6 +94,9 @@ fn what_only_an_event_leads_to() {
         format!("{LOOK}watch(\".\", (event: any, name: any) => {{ void put(name, event); }});");
     for_the_pedantic("file-check-then-act", &tool(&watched, ""));
     for_everybody("file-check-then-act", &tool(LOOK, "  await put(id, text);"));
+    // That others could import it is no call.
+    let exported = watched.replace("const put", "export const put");
+    for_the_pedantic("file-check-then-act", &tool(&exported, ""));
 }
 
 #[test]
@@ -179,6 +182,40 @@ fn a_test_far_below_the_handler() {
     };
     for_the_pedantic("db-check-then-write", &take(4));
     for_everybody("db-check-then-write", &take(0));
+    // That others could import it does not bring it nearer.
+    let (through, call) = by_way_of(4, "take", "id");
+    let exported = format!("export {TAKE}{through}");
+    for_the_pedantic("db-check-then-write", &tool(&exported, &call));
+}
+
+/// The newest row is found, and that one is given a title made of its own.
+const RENAME: &str = r#"async function rename_(id: string, text: string) {
+  const { rows } = await db.query("SELECT id, title FROM notes WHERE owner = $1", [id]);
+  for (const row of rows) {
+    await db.query("UPDATE notes SET title = $1 WHERE id = $2", [row.title + text, row.id]);
+  }
+}
+"#;
+
+#[test]
+fn rows_that_are_looked_for_far_below_the_handler() {
+    let rename = |functions| {
+        let (through, call) = by_way_of(functions, "rename_", "id, text");
+        tool(&format!("{RENAME}{through}"), &call)
+    };
+    for_the_pedantic("db-lost-update", &rename(4));
+    for_everybody("db-lost-update", &rename(0));
+}
+
+#[test]
+fn a_session_far_below_the_handler() {
+    let count = |functions| {
+        let count = "const sessions = new Map<string, any>();\nasync function count(id: string, text: string) {\n  const s = sessions.get(id) ?? { n: 0 };\n  await readFile(text);\n  sessions.set(id, { ...s, n: s.n + 1 });\n}\n";
+        let (through, call) = by_way_of(functions, "count", "id, text");
+        tool(&format!("{count}{through}"), &call)
+    };
+    for_the_pedantic("session-lost-update", &count(4));
+    for_everybody("session-lost-update", &count(0));
 }
 
 #[test]
@@ -290,6 +327,76 @@ fn two_sections_of_one_lock() {
         "lock-scope-too-narrow",
         &tool(&fills, "  await add(id, text);"),
     );
+}
+
+#[test]
+fn a_place_that_is_filled_far_below_the_handler() {
+    let connect = |functions: usize| {
+        let mut source = String::from(
+            "from mcp.server.fastmcp import FastMCP\nimport asyncpg\nmcp = FastMCP(\"s\")\npool = None\nasync def step0():\n    global pool\n    if pool is None:\n        pool = await asyncpg.create_pool(\"db\")\n    return pool\n",
+        );
+        for n in 1..=functions {
+            source += &format!("async def step{n}():\n    return await step{}()\n", n - 1);
+        }
+        source + &format!("@mcp.tool()\nasync def t():\n    return await step{functions}()\n")
+    };
+    let rule = "memory-check-then-act".to_owned();
+    let found = |functions, persona| rules(&[("server.py", &connect(functions))], persona);
+    assert_eq!(found(4, "regular"), Vec::<String>::new());
+    assert!(found(4, "pedantic").contains(&rule));
+    assert!(found(0, "regular").contains(&rule));
+}
+
+/// A row is found by one function, and written by another, which holds a lock meanwhile.
+const NOTES: &str = r#"class Notes {
+  private lock = new Mutex();
+  async open(owner: string) {
+    const { rows } = await db.query("SELECT id FROM notes WHERE owner = $1 AND state = 'open'", [owner]);
+    return rows[0];
+  }
+  async end(id: string) {
+    await this.lock.runExclusive(async () => { await db.query("UPDATE notes SET state = 'ended' WHERE id = $1", [id]); });
+  }
+}
+const notes = new Notes();
+"#;
+
+#[test]
+fn what_says_which_one_is_written_under_the_lock() {
+    let end = |read: &str| tool(NOTES, &format!("{read}\n  await notes.end(it.id);"));
+    let rule = "lock-scope-too-narrow";
+    for_the_pedantic(rule, &end("  const it = await notes.open(id);"));
+    for_everybody(
+        rule,
+        &end(
+            "  const { rows } = await db.query(\"SELECT id FROM notes WHERE owner = $1 AND state = 'open'\", [id]);\n  const it = rows[0];",
+        ),
+    );
+}
+
+#[test]
+fn what_is_looked_up_and_handed_out() {
+    let save = |last: &str| {
+        let save = "class Store {\n  private notes = new Map<string, any>();\n  put(id: string, text: string) { this.notes.set(id, text); }\n  async save() {\n    const all: any[] = [];\n    for (const note of this.notes.values()) all.push(note);\n    await readFile(\"a.json\");\n    await writeFile(\"notes.json\", JSON.stringify(all));\n";
+        tool(
+            &format!("{save}{last}  }}\n}}\nconst store = new Store();"),
+            "  store.put(id, text);\n  await store.save();",
+        )
+    };
+    for_the_pedantic("file-read-modify-write", &save("    return all;\n"));
+    for_everybody("file-read-modify-write", &save(""));
+}
+
+#[test]
+fn what_nobody_calls_and_nobody_comes_between() {
+    let add = |read: &str, write: &str| {
+        format!(
+            "import {{ readFileSync, writeFileSync }} from \"node:fs\";\nimport {{ readFile, writeFile }} from \"node:fs/promises\";\nexport async function add(entry: string) {{\n  const list = JSON.parse({read}(\"list.json\", \"utf8\"));\n  list.push(entry);\n  {write}(\"list.json\", JSON.stringify(list));\n}}\n"
+        )
+    };
+    let rule = "file-read-modify-write";
+    for_the_pedantic(rule, &add("readFileSync", "writeFileSync"));
+    for_everybody(rule, &add("await readFile", "await writeFile"));
 }
 
 /// A browser's page, or an editor's extension, beside the server of the same repository.

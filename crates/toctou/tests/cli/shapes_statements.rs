@@ -370,3 +370,39 @@ server.registerTool(\"start\", {}, async ({ id }: any) => {
     let asked = source.replace("if (!task)", "if (!task || task.state === \"running\")");
     expect(&["db-check-then-write"], &asked);
 }
+
+/// A note is found by its name, and another function reads it again by its id and writes it.
+fn appended(given: &str) -> String {
+    format!(
+        r#"import {{ Pool }} from "pg";
+const db = new Pool();
+async function find(name: string) {{
+  const {{ rows }} = await db.query("SELECT id, text FROM notes WHERE name = $1", [name]);
+  return rows[0];
+}}
+async function append(id: string, more: string) {{
+  const client = await db.connect();
+  try {{
+    await client.query("BEGIN");
+    const {{ rows }} = await client.query("SELECT text FROM notes WHERE id = $1 FOR UPDATE", [id]);
+    await client.query("UPDATE notes SET text = $1 WHERE id = $2", [rows[0].text + more, id]);
+    await client.query("COMMIT");
+  }} finally {{
+    client.release();
+  }}
+}}
+server.registerTool("t", {{}}, async ({{ name, more }}: any) => {{
+  const note = await find(name);
+  await append(note.id, {given});
+  return {{ content: [] }};
+}});
+"#
+    )
+}
+
+/// The key says which row is read, and is no part of what is in it.
+#[test]
+fn a_row_that_only_says_which_one_is_read() {
+    expect(NOTHING, &appended("more"));
+    expect(&["db-lost-update"], &appended("note.text + more"));
+}
