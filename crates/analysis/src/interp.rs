@@ -615,7 +615,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             Op::SetIndex { obj, index, value } => {
                 let (base, index) = (self.val(*obj), self.val(*index));
-                self.content_access(base, true);
+                self.entry_set(*obj, base);
                 let place = match self.cx.syms.kind(index) {
                     SymKind::Str(name) => SymKind::Field(base, *name),
                     _ => SymKind::Index(base, index),
@@ -627,7 +627,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             Op::Delete { obj, key } => {
                 let base = self.val(*obj);
-                self.content_access(base, true);
+                self.entry_set(*obj, base);
                 let place = match key {
                     Ok(name) => SymKind::Field(base, *name),
                     Err(index) => SymKind::Index(base, self.val(*index)),

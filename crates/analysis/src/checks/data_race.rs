@@ -12,6 +12,7 @@ use toctou_core::finding::{EntryKind, ResourceKind};
 use toctou_core::ir::{Callee, FuncId, FuncKind, Op};
 use toctou_core::{FileRole, Name};
 
+use super::at_start::AtStart;
 use crate::context::{Context, DefectKind, FoundDefect};
 use crate::interp::access::{HeldLock, Owner, Spot};
 use crate::roots::{handlers_at_once, is_server};
@@ -54,17 +55,33 @@ fn is_in(mask: u64, param: u32, how: u32) -> bool {
     param < PARAMS && mask >> (param + PARAMS * how) & 1 == 1
 }
 
+/// What is known of the whole program.
+struct Around {
+    /// Functions that can be under way many times.
+    many: FxHashSet<FuncId>,
+    at_start: AtStart,
+}
+
 type Way = (FuncId, bool, u64, Vec<HeldLock>);
 
-pub(crate) fn check(cx: &mut Context<'_, '_>, _edges: &[Vec<u32>]) {
+pub(crate) fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
     if cx.plain.iter().all(|p| p.accesses.is_empty()) {
         return;
     }
     let mut places: FxHashMap<(Spot, bool), Vec<Seen>> = FxHashMap::default();
     let roots = roots(cx);
-    let many = many(cx, &roots);
+    let begin = |start: Start| start != Start::Export;
+    let served: Vec<FuncId> = roots
+        .iter()
+        .filter(|r| begin(r.1))
+        .map(|(root, _)| *root)
+        .collect();
+    let around = Around {
+        many: many(cx, &roots),
+        at_start: AtStart::new(cx, edges, &served),
+    };
     for (root, start) in roots {
-        follow(cx, root, start, &many, &mut places);
+        follow(cx, root, start, &around, &mut places);
     }
     let mut found: Vec<(FoundDefect, Spot)> = Vec::new();
     let mut keys: Vec<(Spot, bool)> = places.keys().copied().collect();
@@ -198,7 +215,7 @@ fn follow(
     cx: &Context<'_, '_>,
     root: FuncId,
     start: Start,
-    many: &FxHashSet<FuncId>,
+    around: &Around,
     places: &mut FxHashMap<(Spot, bool), Vec<Seen>>,
 ) {
     let mut ways: FxHashMap<FuncId, Vec<Way>> = FxHashMap::default();
@@ -229,7 +246,7 @@ fn follow(
             Owner::Variable(cell) => {
                 cx.is_module_cell(cell)
                     || !ways.contains_key(&cell.owner)
-                        && !many.contains(&cell.owner)
+                        && !around.many.contains(&cell.owner)
                         && !cx.looped_cells.contains(&cell)
             }
             Owner::Own => false,
@@ -239,8 +256,13 @@ fn follow(
                 matches!(access.owner, Owner::Variable(cell) if !cx.is_module_cell(cell));
             // A variable that a thread shares with the function that started it:
             // who waits for whom is not known.
-            if !shared(access.owner) || captured && !matches!(start, Start::Handler | Start::InTurn)
-            {
+            let client = matches!(start, Start::Handler | Start::InTurn);
+            // It hangs from something that was there before the first client came.
+            let found = || {
+                let within = access.within.filter(|_| start == Start::Handler);
+                within.is_some_and(|v| around.at_start.made(cx, func, v))
+            };
+            if !shared(access.owner) && !found() || captured && !client {
                 continue;
             }
             let mut held = locks.clone();

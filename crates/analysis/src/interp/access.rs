@@ -65,6 +65,8 @@ pub struct Access {
     pub key: Sym,
     /// In one step, as all others that are so.
     pub indivisible: bool,
+    /// The object that holds the table whose entry is set.
+    pub within: Option<Var>,
     pub(crate) at: Pos,
 }
 
@@ -490,8 +492,22 @@ impl Interp<'_, '_, '_> {
                 span: self.span,
                 key,
                 indivisible: false,
+                within: None,
                 at: self.at,
             });
+        }
+    }
+
+    /// An entry of what a register holds is set: of which object's table?
+    pub(crate) fn entry_set(&mut self, table: Var, base: Sym) {
+        let before = self.plain.accesses.len();
+        self.content_access(base, true);
+        if self.plain.accesses.len() > before
+            && let Some(inst) = self.cx.definition(self.id, table)
+            && let Op::GetField { obj, .. } = inst.op
+            && let Some(access) = self.plain.accesses.last_mut()
+        {
+            access.within = Some(obj);
         }
     }
 
