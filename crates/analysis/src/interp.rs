@@ -10,6 +10,7 @@ mod age;
 mod flow;
 mod memory;
 mod origin;
+mod published;
 mod ready;
 mod values;
 mod vars;
@@ -194,6 +195,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub(crate) kept: FxHashMap<Sym, Vec<Sym>>,
     /// Values of which it was said what type they are: the register that has it.
     pub(crate) asserted: FxHashMap<Sym, Option<Var>>,
+    /// Results of calls that are structs themselves.
+    pub(crate) by_value: FxHashSet<Var>,
 }
 
 impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
@@ -268,6 +271,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             plain: access::Accesses::default(),
             kept: FxHashMap::default(),
             asserted: FxHashMap::default(),
+            by_value: FxHashSet::default(),
             cx,
             id,
             function,

@@ -62,7 +62,16 @@ struct Around {
     at_start: AtStart,
 }
 
-type Way = (FuncId, bool, u64, Vec<HeldLock>);
+/// Whose the object is that a method is called on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum This {
+    Own,
+    /// Everybody's, to look at.
+    Published,
+    Shared,
+}
+
+type Way = (FuncId, This, u64, Vec<HeldLock>);
 
 pub(crate) fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
     if cx.plain.iter().all(|p| p.accesses.is_empty()) {
@@ -219,8 +228,9 @@ fn follow(
     places: &mut FxHashMap<(Spot, bool), Vec<Seen>>,
 ) {
     let mut ways: FxHashMap<FuncId, Vec<Way>> = FxHashMap::default();
-    let mut work: Vec<(Way, u32)> = vec![((root, true, 0, Vec::new()), 0)];
+    let mut work: Vec<(Way, u32)> = vec![((root, This::Shared, 0, Vec::new()), 0)];
     let mut steps = 0;
+    let is_new = |field: Name| cx.published.get(&field) == Some(&true);
     while let Some((way, depth)) = work.pop() {
         let known = ways.entry(way.0).or_default();
         if known.contains(&way) || known.len() >= MAX_WAYS {
@@ -239,7 +249,7 @@ fn follow(
         }
         let plain = &cx.plain[func.0 as usize];
         let shared = |owner: Owner| match owner {
-            Owner::This => this,
+            Owner::This => this == This::Shared,
             Owner::Param(i) => is_in(args, i, 0),
             Owner::Within(i) => is_in(args, i, 0) || is_in(args, i, 1),
             Owner::Beyond(i) => (0..3).any(|how| is_in(args, i, how)),
@@ -249,6 +259,7 @@ fn follow(
                         && !around.many.contains(&cell.owner)
                         && !cx.looped_cells.contains(&cell)
             }
+            Owner::Published(field) => !is_new(field),
             Owner::Own => false,
         };
         for (index, access) in plain.accesses.iter().enumerate() {
@@ -262,7 +273,13 @@ fn follow(
                 let within = access.within.filter(|_| start == Start::Handler);
                 within.is_some_and(|v| around.at_start.made(cx, func, v))
             };
-            if !shared(access.owner) && !found() || captured && !client {
+            let looked_at = match access.owner {
+                Owner::Published(_) => true,
+                Owner::This => this == This::Published,
+                _ => false,
+            };
+            let shared = shared(access.owner) || looked_at && access.write || found();
+            if !shared || captured && !client {
                 continue;
             }
             let mut held = locks.clone();
@@ -298,7 +315,13 @@ fn follow(
             held.extend(call.locks.iter().copied());
             held.sort_unstable();
             held.dedup();
-            work.push(((call.callee, shared(call.this), mask, held), depth + 1));
+            let on = match call.this {
+                Owner::Published(field) if is_new(field) => This::Published,
+                Owner::This => this,
+                owner if shared(owner) => This::Shared,
+                _ => This::Own,
+            };
+            work.push(((call.callee, on, mask, held), depth + 1));
         }
     }
 }

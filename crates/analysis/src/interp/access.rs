@@ -41,6 +41,10 @@ pub enum Owner {
     /// … or what an entry leads to.
     Beyond(u32),
     Variable(Cell),
+    /// What others were given to look at, and is exchanged for another one when there is news:
+    /// who writes to it writes to everybody's, who reads it reads what nobody writes to.
+    /// Unless what is put into the field of this name is not new.
+    Published(Name),
     /// Made here, or not known: nobody else's.
     Own,
 }
@@ -125,7 +129,7 @@ impl Interp<'_, '_, '_> {
     }
 
     pub(crate) fn owner_of(&self, sym: Sym) -> Owner {
-        match *self.cx.syms.kind(self.cx.syms.root(sym)) {
+        let owner = match *self.cx.syms.kind(self.cx.syms.root(sym)) {
             SymKind::This => Owner::This,
             SymKind::Param(i) => match self.is_entry(sym) {
                 None => Owner::Param(i),
@@ -133,8 +137,10 @@ impl Interp<'_, '_, '_> {
                 Some(true) => Owner::Beyond(i),
             },
             SymKind::Cell(cell) | SymKind::VarLoc(cell) => Owner::Variable(cell),
-            _ => Owner::Own,
-        }
+            _ => return Owner::Own,
+        };
+        let published = self.published_by(sym).filter(|_| self.is_racy());
+        published.map_or(owner, Owner::Published)
     }
 
     /// Is a place in an entry of a list or table? And is it a part of one?
@@ -274,7 +280,33 @@ impl Interp<'_, '_, '_> {
     /// A struct in a variable is a copy, whatever it was taken from: its fields
     /// are nobody else's.
     pub(crate) fn is_copy(&mut self, obj: Var, base: Sym) -> bool {
-        self.is_racy() && self.is_variable(obj) && self.is_plain_struct(base)
+        self.is_racy()
+            && (self.by_value.contains(&obj) || self.is_variable(obj) && self.is_plain_struct(base))
+    }
+
+    /// Who is called gives back a struct itself: the caller has a copy.
+    pub(crate) fn note_result(&mut self, dst: Var, callees: &[FuncId]) {
+        if self.is_racy() && !callees.is_empty() && callees.iter().all(|f| self.gives_struct(*f)) {
+            self.by_value.insert(dst);
+        }
+    }
+
+    fn gives_struct(&mut self, f: FuncId) -> bool {
+        let cx = &mut *self.cx;
+        let Some(ty) = &cx.program.function(f).return_type else {
+            return false;
+        };
+        let module = cx.program.function_module[f.0 as usize];
+        let target =
+            cx.linkage
+                .type_target(cx.program, module, ty, &mut cx.names, &mut cx.entities);
+        match target {
+            Some(TypeTarget::Class(class)) if ty.element.is_none() => {
+                let class = &cx.program.classes[class.0 as usize];
+                !class.is_interface && !class.fields.is_empty()
+            }
+            _ => false,
+        }
     }
 
     /// Is it a struct that stands within another, which nobody else has?
@@ -696,8 +728,13 @@ impl Interp<'_, '_, '_> {
         let locks: Vec<Option<HeldLock>> = all.iter().map(|lock| self.held_lock(lock)).collect();
         let of_keys: Vec<Option<(HeldLock, Sym)>> =
             all.iter().map(|lock| self.table_lock(lock)).collect();
+        let whichever = if self.is_racy() {
+            held.whichever(self)
+        } else {
+            None
+        };
         let at = |at: Pos| -> Vec<HeldLock> {
-            let bits = held.at(at);
+            let bits = held.at(at) | whichever.as_ref().map_or(0, |h| h.at(at));
             let mut out: Vec<HeldLock> = locks
                 .iter()
                 .enumerate()

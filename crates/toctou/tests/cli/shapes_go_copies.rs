@@ -158,3 +158,187 @@ fn a_table_that_was_copied_before_it_is_changed() {
     let copied = "own := *schema\nown.Properties = maps.Clone(schema.Properties)\nps := *own.Properties[\"owner\"]\nextra := make(map[string]any)\nmaps.Copy(extra, ps.Extra)\nextra[\"x-header\"] = \"owner\"\nps.Extra = extra\nown.Properties[\"owner\"] = &ps\ntool.InputSchema = &own";
     assert_eq!(races(&per_request(copied, ONCE)), [""; 0]);
 }
+
+/// A store with routes `/read` and `/write`, whose bodies are given.
+fn store(fields: &str, beside: &str, read: &str, write: &str) -> String {
+    format!(
+        r#"package main
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+var _ atomic.Int64
+var _ = time.Now
+
+type Usage struct {{
+	Calls   int
+	Buckets []int
+}}
+
+func (u *Usage) clone() *Usage {{
+	c := *u
+	c.Buckets = make([]int, len(u.Buckets))
+	copy(c.Buckets, u.Buckets)
+	return &c
+}}
+
+type Store struct {{
+	mu sync.RWMutex
+	{fields}
+}}
+
+{beside}
+
+func main() {{
+	s := &Store{{}}
+	http.HandleFunc("/read", func(w http.ResponseWriter, r *http.Request) {{
+		{read}
+	}})
+	http.HandleFunc("/write", func(w http.ResponseWriter, r *http.Request) {{
+		{write}
+	}})
+	http.ListenAndServe(":8080", nil)
+}}
+"#
+    )
+}
+
+/// What was counted, and what readers are given to look at: `given`.
+fn published(given: &str, look: &str) -> String {
+    store(
+        "working *Counts\nsnap atomic.Pointer[Counts]",
+        &format!(
+            "type Counts struct {{ Tools map[string]*Usage; At time.Time; Version int }}
+func (c *Counts) clone() *Counts {{
+	out := &Counts{{Tools: make(map[string]*Usage, len(c.Tools)), At: c.At, Version: c.Version}}
+	for k, u := range c.Tools {{ out.Tools[k] = u.clone() }}
+	return out
+}}
+func (s *Store) apply(key string) {{
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.working.Tools[key]
+	if u == nil {{
+		u = &Usage{{}}
+		s.working.Tools[key] = u
+	}}
+	u.Calls++
+	s.snap.Store({given})
+}}
+func (s *Store) current() *Counts {{ return s.snap.Load() }}
+func (c *Counts) total() int {{
+	n := 0
+	for _, u := range c.Tools {{ n += u.Calls }}
+	return n
+}}
+func (c *Counts) reset() {{ c.Tools = map[string]*Usage{{}} }}"
+        ),
+        look,
+        "s.apply(r.URL.Path)",
+    )
+}
+
+#[test]
+fn what_is_exchanged_as_a_whole_is_looked_at_without_a_lock() {
+    let total = "fmt.Fprint(w, s.current().total())";
+    assert_eq!(races(&published("s.working.clone()", total)), [""; 0]);
+    // The same, but for what is put there.
+    for given in ["s.working", "&Counts{Tools: s.working.Tools}"] {
+        assert!(!races(&published(given, total)).is_empty(), "{given}");
+    }
+    // And who writes to it writes to everybody's.
+    let reset = races(&published("s.working.clone()", "s.current().reset()"));
+    assert_eq!(
+        reset,
+        ["func (c *Counts) reset() { c.Tools = map[string]*Usage{} }"]
+    );
+}
+
+#[test]
+fn a_struct_that_is_given_back_is_a_copy() {
+    let current = |ty: &str, address: &str| {
+        store(
+            "last Usage",
+            &format!(
+                "func (s *Store) current() {ty} {{
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return {address}s.last
+}}
+func (s *Store) set(n int) {{
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last.Calls = n
+}}"
+            ),
+            "fmt.Fprint(w, s.current().Calls)",
+            "s.set(len(r.URL.Path))",
+        )
+    };
+    assert_eq!(races(&current("Usage", "")), [""; 0]);
+    assert_eq!(
+        races(&current("*Usage", "&")),
+        ["fmt.Fprint(w, s.current().Calls)"]
+    );
+}
+
+#[test]
+fn a_struct_that_a_variable_is_set_to_is_a_copy() {
+    let show = |copy: &str| {
+        store(
+            "last *Usage",
+            &format!(
+                "func (s *Store) shown() *Usage {{
+	{copy}
+	if s.last != nil {{ shown = STARs.last }}
+	shown.Calls = 0
+	return AMPshown
+}}"
+            ),
+            "fmt.Fprint(w, s.shown())",
+            "s.shown()",
+        )
+    };
+    let value = show("var shown Usage")
+        .replace("STAR", "*")
+        .replace("AMP", "&");
+    assert_eq!(races(&value), [""; 0]);
+    let pointer = show("var shown *Usage")
+        .replace("STAR", "")
+        .replace("AMP", "");
+    assert_eq!(races(&pointer), ["shown.Calls = 0"]);
+}
+
+#[test]
+fn a_lock_that_is_given_back_and_taken_again_is_held() {
+    let connect = |again: &str| {
+        store(
+            "connecting bool\nslow bool",
+            &format!(
+                "func (s *Store) connect(path string) {{
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.connecting {{ return }}
+	s.connecting = true
+	defer func() {{
+		s.connecting = false
+	}}()
+	if path == \"\" {{
+		s.mu.Unlock()
+		http.Get(path)
+		{again}
+	}}
+}}"
+            ),
+            "s.connect(r.URL.Path)",
+            "s.connect(r.URL.Path)",
+        )
+    };
+    assert_eq!(races(&connect("s.mu.Lock()")), [""; 0]);
+    assert_eq!(races(&connect("")), ["s.connecting = false"]);
+}
