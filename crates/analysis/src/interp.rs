@@ -12,6 +12,7 @@ mod memory;
 mod origin;
 mod published;
 mod ready;
+mod taken;
 mod values;
 mod vars;
 
@@ -195,6 +196,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub(crate) kept: FxHashMap<Sym, Vec<Sym>>,
     /// Values of which it was said what type they are: the register that has it.
     pub(crate) asserted: FxHashMap<Sym, Option<Var>>,
+    /// Places that something new is put into, or nothing.
+    pub(crate) emptied: Vec<(Sym, Pos)>,
     /// Results of calls that are structs themselves.
     pub(crate) by_value: FxHashSet<Var>,
 }
@@ -271,6 +274,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             plain: access::Accesses::default(),
             kept: FxHashMap::default(),
             asserted: FxHashMap::default(),
+            emptied: Vec::new(),
             by_value: FxHashSet::default(),
             cx,
             id,
@@ -439,6 +443,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         self.chain_poison.clear();
         self.failing.clear();
         self.plain = access::Accesses::default();
+        self.emptied.clear();
         let function = self.function;
         let mut ordinal_base = vec![0u32; function.blocks.len()];
         let mut total = 0;
@@ -601,6 +606,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                     let data = self.deps_of(value);
                     self.taint(place, &data);
                 } else {
+                    self.note_emptied(place, Some(value));
                     self.write_memory(place, value, Mode::Blind);
                 }
                 self.record_write(base, *field, value);
@@ -637,6 +643,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                     Err(index) => SymKind::Index(base, self.val(*index)),
                 };
                 let place = self.cx.syms.make(place);
+                self.note_emptied(place, None);
                 if self.cx.may_be_shared(place) {
                     let loc = Loc {
                         kind: ResourceKind::Memory,

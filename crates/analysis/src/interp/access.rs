@@ -87,6 +87,8 @@ pub struct Passed {
     /// In a loop: it may be done many times at once.
     pub repeated: bool,
     given: Vec<Rc<Lock>>,
+    /// The arguments, as they are known by others.
+    pub(crate) values: Vec<Sym>,
     pub at: Pos,
     pub span: Span,
     /// The object whose method it is.
@@ -555,14 +557,8 @@ impl Interp<'_, '_, '_> {
             }
             _ => Owner::This,
         };
-        let args = entry
-            .args
-            .iter()
-            .map(|a| {
-                let arg = self.origin(*a);
-                self.owner_of(arg)
-            })
-            .collect();
+        let values: Vec<Sym> = entry.args.iter().map(|a| self.origin(*a)).collect();
+        let args = values.iter().map(|arg| self.owner_of(*arg)).collect();
         let inside = entry.args.iter().map(|a| self.owners_inside(*a)).collect();
         let block = self.at.block;
         let small = self.function.blocks.len() < 256;
@@ -576,6 +572,7 @@ impl Interp<'_, '_, '_> {
             spawned: entry.spawned,
             repeated,
             given: entry.locks.clone(),
+            values,
             at: self.at,
             span: self.span,
             recv: entry.recv,
@@ -718,6 +715,7 @@ impl Interp<'_, '_, '_> {
         let mut plain = std::mem::take(&mut self.plain);
         if self.is_racy() {
             self.collect_flags(&mut plain);
+            self.settle_taken(held, &mut plain);
         }
         let all: Vec<Rc<Lock>> = self
             .acquires

@@ -342,3 +342,59 @@ fn a_lock_that_is_given_back_and_taken_again_is_held() {
     assert_eq!(races(&connect("s.mu.Lock()")), [""; 0]);
     assert_eq!(races(&connect("")), ["s.connecting = false"]);
 }
+
+/// A list, a table and an entry that are taken out of the store; `given_back` may undo it.
+fn flush(take: &str) -> Vec<String> {
+    races(&store(
+        "pending []*Usage\ntable map[string]*Usage",
+        &format!(
+            "func (s *Store) add(key string) {{
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending = append(s.pending, &Usage{{}})
+	s.table[key] = &Usage{{}}
+	s.table[key].Calls = 1
+}}
+func (s *Store) flush(key string) {{
+	{take}
+}}
+func save(u *Usage) {{ fmt.Println(u.Calls) }}"
+        ),
+        "s.flush(r.URL.Path)",
+        "s.add(r.URL.Path)",
+    ))
+}
+
+#[test]
+fn what_is_taken_out_is_the_takers_alone() {
+    let list = |empty: &str| {
+        flush(&format!(
+            "s.mu.Lock()\nbatch := s.pending\n{empty}\ns.mu.Unlock()\nfor _, u := range batch {{\nu.Calls++\nsave(u)\n}}"
+        ))
+    };
+    assert_eq!(list("s.pending = nil"), [""; 0]);
+    assert_eq!(list(""), ["u.Calls++"]);
+    let table = |empty: &str| {
+        flush(&format!(
+            "s.mu.Lock()\ntable := s.table\n{empty}\ns.mu.Unlock()\nfor _, u := range table {{\nsave(u)\n}}"
+        ))
+    };
+    assert_eq!(table("s.table = make(map[string]*Usage)"), [""; 0]);
+    assert!(!table("").is_empty());
+    let entry = |empty: &str| {
+        flush(&format!(
+            "s.mu.Lock()\nu, ok := s.table[key]\n{empty}\ns.mu.Unlock()\nif !ok {{ return }}\nu.Calls = 0"
+        ))
+    };
+    assert_eq!(entry("if ok { delete(s.table, key) }"), [""; 0]);
+    assert_eq!(entry("delete(s.table, key)"), [""; 0]);
+    assert_eq!(
+        entry("if key == \"\" { delete(s.table, key) }"),
+        ["u.Calls = 0"]
+    );
+    // It was there for others between the two.
+    assert_eq!(
+        entry("s.mu.Unlock()\ns.mu.Lock()\ndelete(s.table, key)"),
+        ["u.Calls = 0"]
+    );
+}
