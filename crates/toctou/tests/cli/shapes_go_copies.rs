@@ -398,3 +398,31 @@ fn what_is_taken_out_is_the_takers_alone() {
         ["u.Calls = 0"]
     );
 }
+
+#[test]
+fn a_table_that_each_way_has_given_a_copy_anew() {
+    let client = |otherwise: &str| {
+        store(
+            "global *Env",
+            &format!(
+                "type Env struct {{ Vars map[string]string }}
+func (s *Store) client(path string) *Env {{
+	own := *s.global
+	if own.Vars == nil {{
+		own.Vars = make(map[string]string)
+	}} else {{
+		{otherwise}
+	}}
+	own.Vars[path] = path
+	return &own
+}}"
+            ),
+            "fmt.Fprint(w, s.client(r.URL.Path))",
+            "s.client(r.URL.Path)",
+        )
+    };
+    let copied = "vars := make(map[string]string)\nfor k, v := range own.Vars { vars[k] = v }\nown.Vars = vars";
+    assert_eq!(races(&client(copied)), [""; 0]);
+    let same = "own.Vars = s.global.Vars";
+    assert_eq!(races(&client(same)), ["own.Vars[path] = path"]);
+}
