@@ -7,6 +7,7 @@
 
 pub(crate) mod access;
 mod age;
+mod by_value;
 mod flow;
 mod memory;
 mod origin;

@@ -286,31 +286,6 @@ impl Interp<'_, '_, '_> {
             && (self.by_value.contains(&obj) || self.is_variable(obj) && self.is_plain_struct(base))
     }
 
-    /// Who is called gives back a struct itself: the caller has a copy.
-    pub(crate) fn note_result(&mut self, dst: Var, callees: &[FuncId]) {
-        if self.is_racy() && !callees.is_empty() && callees.iter().all(|f| self.gives_struct(*f)) {
-            self.by_value.insert(dst);
-        }
-    }
-
-    fn gives_struct(&mut self, f: FuncId) -> bool {
-        let cx = &mut *self.cx;
-        let Some(ty) = &cx.program.function(f).return_type else {
-            return false;
-        };
-        let module = cx.program.function_module[f.0 as usize];
-        let target =
-            cx.linkage
-                .type_target(cx.program, module, ty, &mut cx.names, &mut cx.entities);
-        match target {
-            Some(TypeTarget::Class(class)) if ty.element.is_none() => {
-                let class = &cx.program.classes[class.0 as usize];
-                !class.is_interface && !class.fields.is_empty()
-            }
-            _ => false,
-        }
-    }
-
     /// Is it a struct that stands within another, which nobody else has?
     fn is_part_of_own(&mut self, obj: Var) -> bool {
         let Some(inst) = self.cx.definition(self.id, obj) else {
