@@ -425,6 +425,7 @@ impl Interp<'_, '_, '_> {
                     if effect.effect.indivisible {
                         self.indivisible_access(effect, view);
                     }
+                    self.note_published(effect, view);
                     let event = self.plain_effect(effect, view, rule.duck && !rule.sure);
                     read = event.or(read);
                 }
@@ -504,11 +505,18 @@ impl Interp<'_, '_, '_> {
                 self.note_answer(fallback);
                 fallback
             }
-            ResultRule::Read | ResultRule::Default => {
+            ResultRule::Read | ResultRule::Published | ResultRule::Default => {
                 // An entry of a shared container is that place itself.
                 match read.map(|r| &self.events[r as usize]) {
                     Some(e) if e.loc.kind == ResourceKind::Memory && e.act == Act::Read => {
-                        e.loc.key
+                        let key = e.loc.key;
+                        match rule.result {
+                            ResultRule::Published => {
+                                let published = self.cx.words.published;
+                                self.cx.syms.make(SymKind::Field(key, published))
+                            }
+                            _ => key,
+                        }
                     }
                     _ => fallback,
                 }

@@ -110,6 +110,9 @@ impl<'a> Interp<'_, 'a, '_> {
             }
             _ => {}
         }
+        if exts.is_empty() {
+            self.note_result(dst, &funcs);
+        }
         // What a decorator gives back stands for what it was given.
         let stands_for = args.first().filter(|_| kind == CallKind::Decorate);
         if self.register_entries(&view, &exts) {

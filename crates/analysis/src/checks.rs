@@ -3,6 +3,7 @@
 //!
 //! One file per check, one line each below.
 
+mod at_start;
 mod blind_update;
 mod broken_lock;
 mod close_race;

@@ -163,6 +163,8 @@ pub struct Context<'a, 'm> {
     pub defects: Vec<FoundDefect>,
     /// Functions that product code was seen to call.
     pub entered: FxHashSet<FuncId>,
+    /// Fields that libraries put things into as a whole: is all that is put there new?
+    pub published: FxHashMap<Name, bool>,
     /// Column sets that cannot be there twice, by table.
     pub unique: FxHashMap<String, Vec<Vec<String>>>,
     /// Tables whose definition was seen.
@@ -191,6 +193,8 @@ pub struct Words {
     pub size: Name,
     /// All of what a guard protects.
     pub content: Name,
+    /// The thing that a place refers to which others exchange for another one, whole.
+    pub published: Name,
     pub name: Name,
     pub then: Name,
     pub catch: Name,
@@ -246,6 +250,7 @@ impl<'a, 'm> Context<'a, 'm> {
         let words = Words {
             length: names.intern("length"),
             content: names.intern("*"),
+            published: names.intern("<published>"),
             size: names.intern("size"),
             name: names.intern("name"),
             then: names.intern("then"),
@@ -324,6 +329,7 @@ impl<'a, 'm> Context<'a, 'm> {
             tables: Vec::new(),
             defects: Vec::new(),
             entered: FxHashSet::default(),
+            published: FxHashMap::default(),
             unique: FxHashMap::default(),
             defined: std::collections::BTreeSet::new(),
             updated: FxHashMap::default(),

@@ -51,6 +51,10 @@ impl Context<'_, '_> {
                 let nameless = matches!(self.syms.kind(*base), SymKind::Param(i)
                     if self.program.function(from).params.get(*i as usize)
                         .and_then(|v| self.var_name(from, v.0)).is_none());
+                if *name == self.words.published {
+                    self.write_sym(*base, from, out, depth + 1);
+                    return;
+                }
                 if !nameless {
                     self.write_sym(*base, from, out, depth + 1);
                     out.push('.');

@@ -6,6 +6,7 @@
 
 mod begun;
 mod passes;
+mod whichever;
 
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -7,10 +7,13 @@
 
 pub(crate) mod access;
 mod age;
+mod by_value;
 mod flow;
 mod memory;
 mod origin;
+mod published;
 mod ready;
+mod taken;
 mod values;
 mod vars;
 
@@ -196,6 +199,10 @@ pub struct Interp<'c, 'a, 'm> {
     pub(crate) kept: FxHashMap<Sym, Vec<Sym>>,
     /// Values of which it was said what type they are: the register that has it.
     pub(crate) asserted: FxHashMap<Sym, Option<Var>>,
+    /// Places that something new is put into, or nothing.
+    pub(crate) emptied: Vec<(Sym, Pos)>,
+    /// Results of calls that are structs themselves.
+    pub(crate) by_value: FxHashSet<Var>,
 }
 
 impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
@@ -271,6 +278,8 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             plain: access::Accesses::default(),
             kept: FxHashMap::default(),
             asserted: FxHashMap::default(),
+            emptied: Vec::new(),
+            by_value: FxHashSet::default(),
             cx,
             id,
             function,
@@ -438,6 +447,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         self.chain_poison.clear();
         self.failing.clear();
         self.plain = access::Accesses::default();
+        self.emptied.clear();
         let function = self.function;
         let mut ordinal_base = vec![0u32; function.blocks.len()];
         let mut total = 0;
@@ -600,6 +610,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                     let data = self.deps_of(value);
                     self.taint(place, &data);
                 } else {
+                    self.note_emptied(place, Some(value));
                     self.write_memory(place, value, Mode::Blind);
                 }
                 self.record_write(base, *field, value);
@@ -618,7 +629,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             Op::SetIndex { obj, index, value } => {
                 let (base, index) = (self.val(*obj), self.val(*index));
-                self.content_access(base, true);
+                self.entry_set(*obj, base);
                 let place = match self.cx.syms.kind(index) {
                     SymKind::Str(name) => SymKind::Field(base, *name),
                     _ => SymKind::Index(base, index),
@@ -630,12 +641,13 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             Op::Delete { obj, key } => {
                 let base = self.val(*obj);
-                self.content_access(base, true);
+                self.entry_set(*obj, base);
                 let place = match key {
                     Ok(name) => SymKind::Field(base, *name),
                     Err(index) => SymKind::Index(base, self.val(*index)),
                 };
                 let place = self.cx.syms.make(place);
+                self.note_emptied(place, None);
                 if self.cx.may_be_shared(place) {
                     let loc = Loc {
                         kind: ResourceKind::Memory,

@@ -99,6 +99,8 @@ pub enum ResultRule {
     /// Depends on all operands.
     Default,
     Read,
+    /// What was read, which was put there whole for others to look at.
+    Published,
     Fresh,
     Join,
     /// The receiver, with the arguments behind it.
@@ -423,6 +425,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
         None | Some(ResultModel::Type { .. }) => ResultRule::Default,
         Some(ResultModel::Word(word)) => match word.as_str() {
             "read" => ResultRule::Read,
+            "published" => ResultRule::Published,
             "fresh" => ResultRule::Fresh,
             "join" => ResultRule::Join,
             "below" => ResultRule::Below,

@@ -564,6 +564,7 @@ pub enum ResultModel {
     /// `"added"`: the elements of argument 0, and behind them the other arguments.
     /// `"values"`: a list of what the fields of argument 0 hold. `"pairs"`: a list of pairs, each
     /// a field's name and what it holds. `"table"`: a table made of a list of such pairs.
+    /// `"published"`: what the effect read, put there whole for others to look at.
     Word(String),
     Type {
         /// A type of this library (`Pool`), of a built-in (`<global>:Map`), or

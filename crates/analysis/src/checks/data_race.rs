@@ -12,6 +12,7 @@ use toctou_core::finding::{EntryKind, ResourceKind};
 use toctou_core::ir::{Callee, FuncId, FuncKind, Op};
 use toctou_core::{FileRole, Name};
 
+use super::at_start::AtStart;
 use crate::context::{Context, DefectKind, FoundDefect};
 use crate::interp::access::{HeldLock, Owner, Spot};
 use crate::roots::{handlers_at_once, is_server};
@@ -54,17 +55,42 @@ fn is_in(mask: u64, param: u32, how: u32) -> bool {
     param < PARAMS && mask >> (param + PARAMS * how) & 1 == 1
 }
 
-type Way = (FuncId, bool, u64, Vec<HeldLock>);
+/// What is known of the whole program.
+struct Around {
+    /// Functions that can be under way many times.
+    many: FxHashSet<FuncId>,
+    at_start: AtStart,
+}
 
-pub(crate) fn check(cx: &mut Context<'_, '_>, _edges: &[Vec<u32>]) {
+/// Whose the object is that a method is called on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum This {
+    Own,
+    /// Everybody's, to look at.
+    Published,
+    Shared,
+}
+
+type Way = (FuncId, This, u64, Vec<HeldLock>);
+
+pub(crate) fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
     if cx.plain.iter().all(|p| p.accesses.is_empty()) {
         return;
     }
     let mut places: FxHashMap<(Spot, bool), Vec<Seen>> = FxHashMap::default();
     let roots = roots(cx);
-    let many = many(cx, &roots);
+    let begin = |start: Start| start != Start::Export;
+    let served: Vec<FuncId> = roots
+        .iter()
+        .filter(|r| begin(r.1))
+        .map(|(root, _)| *root)
+        .collect();
+    let around = Around {
+        many: many(cx, &roots),
+        at_start: AtStart::new(cx, edges, &served),
+    };
     for (root, start) in roots {
-        follow(cx, root, start, &many, &mut places);
+        follow(cx, root, start, &around, &mut places);
     }
     let mut found: Vec<(FoundDefect, Spot)> = Vec::new();
     let mut keys: Vec<(Spot, bool)> = places.keys().copied().collect();
@@ -198,12 +224,13 @@ fn follow(
     cx: &Context<'_, '_>,
     root: FuncId,
     start: Start,
-    many: &FxHashSet<FuncId>,
+    around: &Around,
     places: &mut FxHashMap<(Spot, bool), Vec<Seen>>,
 ) {
     let mut ways: FxHashMap<FuncId, Vec<Way>> = FxHashMap::default();
-    let mut work: Vec<(Way, u32)> = vec![((root, true, 0, Vec::new()), 0)];
+    let mut work: Vec<(Way, u32)> = vec![((root, This::Shared, 0, Vec::new()), 0)];
     let mut steps = 0;
+    let is_new = |field: Name| cx.published.get(&field) == Some(&true);
     while let Some((way, depth)) = work.pop() {
         let known = ways.entry(way.0).or_default();
         if known.contains(&way) || known.len() >= MAX_WAYS {
@@ -222,16 +249,17 @@ fn follow(
         }
         let plain = &cx.plain[func.0 as usize];
         let shared = |owner: Owner| match owner {
-            Owner::This => this,
+            Owner::This => this == This::Shared,
             Owner::Param(i) => is_in(args, i, 0),
             Owner::Within(i) => is_in(args, i, 0) || is_in(args, i, 1),
             Owner::Beyond(i) => (0..3).any(|how| is_in(args, i, how)),
             Owner::Variable(cell) => {
                 cx.is_module_cell(cell)
                     || !ways.contains_key(&cell.owner)
-                        && !many.contains(&cell.owner)
+                        && !around.many.contains(&cell.owner)
                         && !cx.looped_cells.contains(&cell)
             }
+            Owner::Published(field) => !is_new(field),
             Owner::Own => false,
         };
         for (index, access) in plain.accesses.iter().enumerate() {
@@ -239,8 +267,19 @@ fn follow(
                 matches!(access.owner, Owner::Variable(cell) if !cx.is_module_cell(cell));
             // A variable that a thread shares with the function that started it:
             // who waits for whom is not known.
-            if !shared(access.owner) || captured && !matches!(start, Start::Handler | Start::InTurn)
-            {
+            let client = matches!(start, Start::Handler | Start::InTurn);
+            // It hangs from something that was there before the first client came.
+            let found = || {
+                let within = access.within.filter(|_| start == Start::Handler);
+                within.is_some_and(|v| around.at_start.made(cx, func, v))
+            };
+            let looked_at = match access.owner {
+                Owner::Published(_) => true,
+                Owner::This => this == This::Published,
+                _ => false,
+            };
+            let shared = shared(access.owner) || looked_at && access.write || found();
+            if !shared || captured && !client {
                 continue;
             }
             let mut held = locks.clone();
@@ -276,7 +315,13 @@ fn follow(
             held.extend(call.locks.iter().copied());
             held.sort_unstable();
             held.dedup();
-            work.push(((call.callee, shared(call.this), mask, held), depth + 1));
+            let on = match call.this {
+                Owner::Published(field) if is_new(field) => This::Published,
+                Owner::This => this,
+                owner if shared(owner) => This::Shared,
+                _ => This::Own,
+            };
+            work.push(((call.callee, on, mask, held), depth + 1));
         }
     }
 }

@@ -41,6 +41,10 @@ pub enum Owner {
     /// … or what an entry leads to.
     Beyond(u32),
     Variable(Cell),
+    /// What others were given to look at, and is exchanged for another one when there is news:
+    /// who writes to it writes to everybody's, who reads it reads what nobody writes to.
+    /// Unless what is put into the field of this name is not new.
+    Published(Name),
     /// Made here, or not known: nobody else's.
     Own,
 }
@@ -65,6 +69,8 @@ pub struct Access {
     pub key: Sym,
     /// In one step, as all others that are so.
     pub indivisible: bool,
+    /// The object that holds the table whose entry is set.
+    pub within: Option<Var>,
     pub(crate) at: Pos,
 }
 
@@ -81,6 +87,8 @@ pub struct Passed {
     /// In a loop: it may be done many times at once.
     pub repeated: bool,
     given: Vec<Rc<Lock>>,
+    /// The arguments, as they are known by others.
+    pub(crate) values: Vec<Sym>,
     pub at: Pos,
     pub span: Span,
     /// The object whose method it is.
@@ -123,7 +131,7 @@ impl Interp<'_, '_, '_> {
     }
 
     pub(crate) fn owner_of(&self, sym: Sym) -> Owner {
-        match *self.cx.syms.kind(self.cx.syms.root(sym)) {
+        let owner = match *self.cx.syms.kind(self.cx.syms.root(sym)) {
             SymKind::This => Owner::This,
             SymKind::Param(i) => match self.is_entry(sym) {
                 None => Owner::Param(i),
@@ -131,8 +139,10 @@ impl Interp<'_, '_, '_> {
                 Some(true) => Owner::Beyond(i),
             },
             SymKind::Cell(cell) | SymKind::VarLoc(cell) => Owner::Variable(cell),
-            _ => Owner::Own,
-        }
+            _ => return Owner::Own,
+        };
+        let published = self.published_by(sym).filter(|_| self.is_racy());
+        published.map_or(owner, Owner::Published)
     }
 
     /// Is a place in an entry of a list or table? And is it a part of one?
@@ -272,7 +282,8 @@ impl Interp<'_, '_, '_> {
     /// A struct in a variable is a copy, whatever it was taken from: its fields
     /// are nobody else's.
     pub(crate) fn is_copy(&mut self, obj: Var, base: Sym) -> bool {
-        self.is_racy() && self.is_variable(obj) && self.is_plain_struct(base)
+        self.is_racy()
+            && (self.by_value.contains(&obj) || self.is_variable(obj) && self.is_plain_struct(base))
     }
 
     /// Is it a struct that stands within another, which nobody else has?
@@ -490,8 +501,22 @@ impl Interp<'_, '_, '_> {
                 span: self.span,
                 key,
                 indivisible: false,
+                within: None,
                 at: self.at,
             });
+        }
+    }
+
+    /// An entry of what a register holds is set: of which object's table?
+    pub(crate) fn entry_set(&mut self, table: Var, base: Sym) {
+        let before = self.plain.accesses.len();
+        self.content_access(base, true);
+        if self.plain.accesses.len() > before
+            && let Some(inst) = self.cx.definition(self.id, table)
+            && let Op::GetField { obj, .. } = inst.op
+            && let Some(access) = self.plain.accesses.last_mut()
+        {
+            access.within = Some(obj);
         }
     }
 
@@ -507,14 +532,8 @@ impl Interp<'_, '_, '_> {
             }
             _ => Owner::This,
         };
-        let args = entry
-            .args
-            .iter()
-            .map(|a| {
-                let arg = self.origin(*a);
-                self.owner_of(arg)
-            })
-            .collect();
+        let values: Vec<Sym> = entry.args.iter().map(|a| self.origin(*a)).collect();
+        let args = values.iter().map(|arg| self.owner_of(*arg)).collect();
         let inside = entry.args.iter().map(|a| self.owners_inside(*a)).collect();
         let block = self.at.block;
         let small = self.function.blocks.len() < 256;
@@ -528,6 +547,7 @@ impl Interp<'_, '_, '_> {
             spawned: entry.spawned,
             repeated,
             given: entry.locks.clone(),
+            values,
             at: self.at,
             span: self.span,
             recv: entry.recv,
@@ -670,6 +690,7 @@ impl Interp<'_, '_, '_> {
         let mut plain = std::mem::take(&mut self.plain);
         if self.is_racy() {
             self.collect_flags(&mut plain);
+            self.settle_taken(held, &mut plain);
         }
         let all: Vec<Rc<Lock>> = self
             .acquires
@@ -680,8 +701,13 @@ impl Interp<'_, '_, '_> {
         let locks: Vec<Option<HeldLock>> = all.iter().map(|lock| self.held_lock(lock)).collect();
         let of_keys: Vec<Option<(HeldLock, Sym)>> =
             all.iter().map(|lock| self.table_lock(lock)).collect();
+        let whichever = if self.is_racy() {
+            held.whichever(self)
+        } else {
+            None
+        };
         let at = |at: Pos| -> Vec<HeldLock> {
-            let bits = held.at(at);
+            let bits = held.at(at) | whichever.as_ref().map_or(0, |h| h.at(at));
             let mut out: Vec<HeldLock> = locks
                 .iter()
                 .enumerate()

@@ -1,6 +1,7 @@
 //! Variables, fields and entries: places in memory that others may see.
 
 use super::Interp;
+use super::access::Owner;
 use crate::effect::{Act, Dep, Deps, Loc, Source};
 use crate::sym::{Sym, SymKind};
 use toctou_core::Name;
@@ -169,6 +170,11 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         let place = self.cx.syms.make(SymKind::Field(base, field));
         match self.stored.get(&place)?.as_slice() {
             [one] => Some(*one),
+            // One way gives it an empty one, the other a copy.
+            many if many.iter().all(|v| self.owner_of(*v) == Owner::Own) => {
+                let many = many.to_vec();
+                Some(self.join_syms(&many, u64::from(place.0)))
+            }
             _ => None,
         }
     }

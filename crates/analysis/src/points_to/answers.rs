@@ -91,6 +91,14 @@ impl PointsTo {
         })
     }
 
+    /// The function that makes the thing that a register was the first to hold. None for things
+    /// that only a declared type speaks of.
+    pub(crate) fn made_in(&self, program: &Program, site: u32) -> Option<FuncId> {
+        let (f, var) = self.owner(site)?;
+        let made_here = (var.0 as usize) < program.function(f).vars.len();
+        made_here.then_some(f)
+    }
+
     /// The class of what a register holds, if there is but one.
     pub fn only_class(&self, f: FuncId, v: Var) -> Option<ClassId> {
         let mut found = None;

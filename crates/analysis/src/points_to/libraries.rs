@@ -142,6 +142,7 @@ impl PointsTo {
             }
             ResultRule::Default
             | ResultRule::Read
+            | ResultRule::Published
             | ResultRule::Element
             | ResultRule::Fresh
             | ResultRule::Join

@@ -178,10 +178,18 @@ impl<'t> Lower<'t> {
         }
         let places: Vec<Place> = targets.iter().map(|t| self.place(*t)).collect();
         let mut values = self.values(right, places.len());
-        // `m[k] = *p`: what is in there is a struct of its own.
-        for ((place, node), value) in places.iter().zip(children(right)).zip(&mut values) {
+        // `m[k] = *p`: what is in there is a struct of its own; so is `x` in `x = *p`.
+        let from = children(right);
+        for (i, (node, value)) in from.into_iter().zip(&mut values).enumerate() {
+            let own = match (places.get(i), targets.get(i)) {
+                (Some(Place::Index(..)), _) => true,
+                (_, Some(target)) if target.kind() == "identifier" => {
+                    self.captures.changes(self.text(*target))
+                }
+                _ => false,
+            };
             if let Some(value) = value
-                && matches!(place, Place::Index(..))
+                && own
                 && is_dereference(node)
             {
                 *value = self.copied(span(node), *value);

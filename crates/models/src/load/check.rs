@@ -251,6 +251,7 @@ fn call(model: &CallModel, what: Names) -> Checked {
                 | "values"
                 | "pairs"
                 | "table"
+                | "published"
         ) || word
             .strip_prefix("arg")
             .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));

@@ -18,6 +18,7 @@ mod server;
 mod shapes;
 mod shapes_doubts;
 mod shapes_go;
+mod shapes_go_copies;
 mod shapes_go_handed_out;
 mod shapes_go_rows;
 mod shapes_go_shared;
