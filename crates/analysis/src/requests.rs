@@ -148,7 +148,7 @@ pub(crate) fn handlers(cx: &Context<'_, '_>, edges: &[Vec<u32>]) -> Vec<FoundEnt
         let of_module = |f: &usize| cx.program.function_module[*f] == module;
         if by_itself {
             sure.push(r.entry.clone());
-        } else if (0..below.len()).filter(of_module).any(|f| knows(r.word, f)) {
+        } else if r.within > NEAR && (0..below.len()).filter(of_module).any(|f| knows(r.word, f)) {
             near.push(r.entry.clone());
         }
     }

@@ -38,8 +38,9 @@ fn kinds(source: &str) -> Vec<String> {
 
 #[test]
 fn a_listener_on_standard_input_that_knows_the_method_serves_tools() {
-    let dispatch = r#"if (message.method === "tools/call") {
-    if (message.params.name === "add_note") await add(message.params.arguments.note);
+    let dispatch = r#"switch (message.method) {
+    case "tools/call":
+      if (message.params.name === "add_note") await add(message.params.arguments.note);
   }"#;
     let line = r#"rl.on("line", async (line) => { await handle(JSON.parse(line)); });"#;
     assert_eq!(
