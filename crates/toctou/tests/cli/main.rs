@@ -40,6 +40,7 @@ mod shapes_started;
 mod shapes_statements;
 mod shapes_stores;
 mod shapes_values;
+mod shapes_ways;
 mod shapes_workers;
 mod since;
 mod sources;
