@@ -1,5 +1,5 @@
 //! Ways through a function that a `finally` or a `with` stands on: who leaves there by `return`
-//! does not come to what follows.
+//! does not come to what follows. And lists that are searched before something is added.
 
 use crate::common::Project;
 
@@ -41,6 +41,7 @@ fn python(rules: &[&str], body: &str) {
          mcp = FastMCP(\"rooms\")\n\
          class Rooms:\n    \
              def __init__(self):\n        \
+                 self.names = []\n        \
                  self.taken = {{}}\n        \
                  self.lock = asyncio.Lock()\n    \
              async def take(self, name, prepare):\n{body}\n\
@@ -144,5 +145,39 @@ fn dangerous_round_that_is_left_by_continue() {
             room = await prepare(1)
             async with self.lock:
                 self.taken[part] = room",
+    );
+}
+
+#[test]
+fn dangerous_list_that_is_searched_and_added_to() {
+    python(
+        &["memory-check-then-act"],
+        "        if name in self.names:
+            raise ValueError(\"taken\")
+        await prepare(1)
+        self.names.append(name)",
+    );
+}
+
+#[test]
+fn safe_list_that_is_added_to_at_once() {
+    python(
+        &[],
+        "        if name in self.names:
+            raise ValueError(\"taken\")
+        self.names.append(name)
+        await prepare(1)",
+    );
+}
+
+/// It is added where it is there already: that says nothing about a second one.
+#[test]
+fn safe_list_that_must_have_it() {
+    python(
+        &[],
+        "        if name not in self.names:
+            raise ValueError(\"nobody\")
+        await prepare(1)
+        self.names.append(name)",
     );
 }
