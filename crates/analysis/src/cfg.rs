@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use toctou_core::ir::{Block, BlockId, Function, Op, Term};
+use toctou_core::ir::{Block, BlockId, Detours, Function, Op, Term};
 
 /// Past this many blocks a function is too large for control dependence; its
 /// windows by value flow are still found.
@@ -43,6 +43,11 @@ pub struct Cfg {
     depth: Vec<u32>,
     /// Direct control dependence.
     controls: Vec<Vec<Control>>,
+    /// The same with who leaves by way of a `finally` going there at once, for what comes after
+    /// it: as blocks go, everybody who enters a `finally` may come out of it anywhere.
+    past: Option<Vec<Vec<Control>>>,
+    /// Blocks of a `finally`: they run in any case.
+    meanwhile: FxHashSet<u32>,
     /// Where a failing instruction of each block leads. A `throw` is a decision, no failure.
     fails_to: Vec<Option<BlockId>>,
     pub has_loop: bool,
@@ -184,6 +189,8 @@ impl Cfg {
             idom: Vec::new(),
             depth: Vec::new(),
             controls: vec![Vec::new(); n],
+            past: None,
+            meanwhile: function.detours.meanwhile.iter().map(|b| b.0).collect(),
             fails_to: function.blocks.iter().map(fails_to).collect(),
             has_loop,
             rpo,
@@ -191,9 +198,29 @@ impl Cfg {
         };
         cfg.dominance();
         if n <= MAX_BLOCKS {
-            cfg.control_dependence();
+            cfg.controls = cfg.control_dependence(&cfg.succs);
+            cfg.past = cfg
+                .straight(&function.detours)
+                .map(|succs| cfg.control_dependence(&succs));
         }
         cfg
+    }
+
+    /// The edges if nobody had to pass a `finally`.
+    fn straight(&self, detours: &Detours) -> Option<Vec<Vec<Edge>>> {
+        if detours.jumps.is_empty() {
+            return None;
+        }
+        let mut succs = self.succs.clone();
+        for (from, to) in &detours.jumps {
+            let edges = succs.get_mut(from.0 as usize)?;
+            edges.retain(|e| e.kind == EdgeKind::Handler);
+            edges.extend(to.map(|to| Edge {
+                to,
+                kind: EdgeKind::Normal,
+            }));
+        }
+        Some(succs)
     }
 
     fn dominance(&mut self) {
@@ -251,8 +278,8 @@ impl Cfg {
 
     /// What every way on from a block passes next: dominators of the reversed graph, from a
     /// virtual exit behind the last block. `is_way`: the edges that count.
-    fn post_dominators(&self, is_way: impl Fn(usize, &Edge) -> bool) -> Vec<u32> {
-        let n = self.succs.len();
+    fn post_dominators(graph: &[Vec<Edge>], is_way: impl Fn(usize, &Edge) -> bool) -> Vec<u32> {
+        let n = graph.len();
         let exit = n as u32;
         let mut rev_succs: Vec<Vec<Edge>> = vec![Vec::new(); n + 1];
         let mut rev_preds: Vec<Vec<u32>> = vec![Vec::new(); n + 1];
@@ -264,7 +291,7 @@ impl Cfg {
             });
             p[from as usize].push(to);
         };
-        for (from, edges) in self.succs.iter().enumerate() {
+        for (from, edges) in graph.iter().enumerate() {
             // A block whose only way on is its handler also ends the function.
             if edges.iter().all(|e| e.kind == EdgeKind::Handler) {
                 link(from as u32, exit, &mut rev_succs, &mut rev_preds);
@@ -291,21 +318,23 @@ impl Cfg {
         dominators_from(n + 1, exit, &order, |b| &rev_preds[b as usize]).0
     }
 
-    fn control_dependence(&mut self) {
-        let n = self.succs.len();
+    fn control_dependence(&self, graph: &[Vec<Edge>]) -> Vec<Vec<Control>> {
+        let n = graph.len();
         let exit = n as u32;
         // A `return` in a `try` has two ways on: out, or into the handler.
         let ends = |edges: &[Edge]| edges.len() == 1 && edges[0].kind == EdgeKind::Handler;
         let parts = |edges: &[Edge]| edges.len() > 1 || ends(edges);
-        if !self.succs.iter().any(|edges| parts(edges)) {
-            return;
+        let mut controls = vec![Vec::new(); n];
+        if !graph.iter().any(|edges| parts(edges)) {
+            return controls;
         }
-        let ipdom = self.post_dominators(|_, _| true);
+        let ipdom = Self::post_dominators(graph, |_, _| true);
         // What runs whichever way a condition goes, if only nothing fails, was not decided by it.
         let fails =
             |from: usize, e: &Edge| e.kind == EdgeKind::Handler && self.fails_to[from].is_some();
-        let has_failures = (0..n).any(|b| self.succs[b].iter().any(|e| fails(b, e)));
-        let unless_it_fails = has_failures.then(|| self.post_dominators(|from, e| !fails(from, e)));
+        let has_failures = (0..n).any(|b| graph[b].iter().any(|e| fails(b, e)));
+        let unless_it_fails =
+            has_failures.then(|| Self::post_dominators(graph, |from, e| !fails(from, e)));
         let runs_anyway = |from: u32, at: u32| {
             let Some(ipdom) = &unless_it_fails else {
                 return false;
@@ -318,13 +347,12 @@ impl Cfg {
             }
             next == at
         };
-        let mut controls = vec![Vec::new(); n];
         for from in 0..n as u32 {
-            let edges = &self.succs[from as usize];
+            let edges = &graph[from as usize];
             if !parts(edges) {
                 continue;
             }
-            for edge in edges.clone() {
+            for edge in edges {
                 let stop = ipdom[from as usize];
                 let mut at = edge.to.0;
                 let mut budget = MAX_BLOCKS;
@@ -348,7 +376,7 @@ impl Cfg {
                 }
             }
         }
-        self.controls = controls;
+        controls
     }
 
     /// Everything that decides whether `block` runs, transitively.
@@ -368,8 +396,12 @@ impl Cfg {
         let mut stack: Vec<(u32, Option<BlockId>)> = vec![(block, None)];
         let mut seen = rustc_hash::FxHashSet::default();
         seen.insert((block, None));
+        let direct = match &self.past {
+            Some(past) if !self.meanwhile.contains(&block) => past,
+            _ => &self.controls,
+        };
         while let Some((b, failed)) = stack.pop() {
-            for &control in &self.controls[b as usize] {
+            for &control in &direct[b as usize] {
                 let within = self.fails_to[control.block as usize];
                 let tried = failed.is_some() && within == failed;
                 if !tried {

@@ -124,6 +124,18 @@ impl Interp<'_, '_, '_> {
         }
     }
 
+    /// A list was searched for an entry, and since there is none it is added. Nothing is lost by
+    /// that, but then it is there twice.
+    pub(crate) fn is_searched(&self, r: usize, write: &Event) -> bool {
+        let read = &self.events[r];
+        let own = read.call.is_none() && write.call.is_none();
+        own && read.act == Act::Check
+            && write.act == Act::Append
+            && write.loc.kind == ResourceKind::Memory
+            && matches!(self.cx.syms.kind(read.loc.key), SymKind::Index(list, _) if *list == write.loc.key)
+            && self.said_at(r, write.at.block).1 == Some(false)
+    }
+
     /// Is something added to what was there? (`active--` at the end gives a place back.)
     fn is_raised(&self, write: &Event) -> bool {
         let insts = &self.function.blocks[write.at.block as usize].insts;

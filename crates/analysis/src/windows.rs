@@ -260,6 +260,7 @@ impl Interp<'_, '_, '_> {
         let path_check = resolved;
         let snapshot = self.is_snapshot(r as u32, write, data);
         let counted = tested && self.counts_up(r, w);
+        let searched = tested && self.is_searched(r, write);
         let data = data && !counted;
         let chosen = keyed && self.chose_another(r as u32, write);
         if temp {
@@ -277,7 +278,8 @@ impl Interp<'_, '_, '_> {
             if !write.act.is_write() && !path_check {
                 return None;
             }
-            if !path_check && !snapshot && !counted && !self.same_place(read, write, r as u32) {
+            let other = !path_check && !snapshot && !counted && !searched;
+            if other && !self.same_place(read, write, r as u32) {
                 return None;
             }
             if path_check && read.loc.kind != ResourceKind::File {
@@ -334,7 +336,7 @@ impl Interp<'_, '_, '_> {
         }
         let waits = !tested && !data && self.waited_for(write).contains(&(r as u32));
         let closed = self.is_closed_by_itself(read, write, r as u32, data, &checked);
-        if closed && !counted && !waits {
+        if closed && !counted && !waits && !searched {
             return None;
         }
         let walk = if counted {
@@ -343,7 +345,8 @@ impl Interp<'_, '_, '_> {
         } else {
             self.walk(r, w)
         };
-        if !walk.reached || snapshot && !(walk.yielded || self.guarded) {
+        if !walk.reached || snapshot && !(walk.yielded || self.guarded) || searched && !walk.yielded
+        {
             return None;
         }
         let both = held.at(read.at) & held.at(write.at) & !walk.broken;

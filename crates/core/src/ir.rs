@@ -292,6 +292,17 @@ pub struct Block {
     pub handler: Option<BlockId>,
 }
 
+/// Who leaves code by way of a `finally`. Its body is lowered once, so that its blocks do not say
+/// who goes where from its end.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Detours {
+    /// Blocks that jump to a `finally`, and where they go when it is done; `None`: out of the
+    /// function.
+    pub jumps: Vec<(BlockId, Option<BlockId>)>,
+    /// The blocks of what runs on the way.
+    pub meanwhile: Vec<BlockId>,
+}
+
 /// A declared type, as far as it names something: `Promise<Store>` is `Store`
 /// (promises, nullability and read-only wrappers are peeled off by the front
 /// end), `Store[]`, `Array<Store>` and `Set<Store>` have `Store` as element,
@@ -365,6 +376,7 @@ pub struct Function {
     pub vars: Vec<VarInfo>,
     /// Block 0 is the entry.
     pub blocks: Vec<Block>,
+    pub detours: Detours,
     pub return_type: Option<TypeRef>,
     /// Attributes or decorators, by dotted name.
     pub decorators: Vec<Name>,

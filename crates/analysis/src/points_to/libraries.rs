@@ -65,6 +65,22 @@ impl PointsTo {
         self.on(env, listed, Use::GetAny { dst: elem });
     }
 
+    /// A list that holds these as well; the last of them may be a list of more.
+    fn add_to_list(&mut self, list: Node, added: &[Node], spread: bool) {
+        let single = added.len() - usize::from(spread && !added.is_empty());
+        for &more in &added[single..] {
+            self.copy(more, list);
+        }
+        if single > 0 {
+            let own = self.obj(Obj::Array(list.0));
+            let elem = self.elem(own);
+            for &one in &added[..single] {
+                self.copy(one, elem);
+            }
+            self.add(list, own);
+        }
+    }
+
     /// A method known by its name alone: `map`, `then`, `push`.
     pub(crate) fn duck(&mut self, env: &mut Env<'_, '_>, call: u32, recv: Option<ObjId>) {
         let Some(method) = self.calls[call as usize].method else {
@@ -101,6 +117,7 @@ impl PointsTo {
             return;
         }
         let (dst, args, recv_node) = (site.dst, site.args.clone(), site.recv);
+        let spread = site.spread;
         if let Some(ty) = rule.result_type {
             self.instance(env, dst, ty);
         }
@@ -140,6 +157,13 @@ impl PointsTo {
                     self.add(dst, table);
                 }
             }
+            // `append(list, a, more...)`: what was in there, and what is added.
+            ResultRule::Added => {
+                if let Some((&list, added)) = args.split_first() {
+                    self.copy(list, dst);
+                    self.add_to_list(dst, added, spread);
+                }
+            }
             ResultRule::Default
             | ResultRule::Read
             | ResultRule::Published
@@ -148,7 +172,6 @@ impl PointsTo {
             | ResultRule::Join
             | ResultRule::Made
             | ResultRule::Format
-            | ResultRule::Added
             | ResultRule::Below
             | ResultRule::Returned
             | ResultRule::None => {}

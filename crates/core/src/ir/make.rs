@@ -1,6 +1,8 @@
 //! Empty modules, functions, blocks and registers, for front ends to fill.
 
-use super::{Block, BlockId, Dispatch, FuncKind, Function, Module, Term, VarInfo, VarKind};
+use super::{
+    Block, BlockId, Detours, Dispatch, FuncKind, Function, Module, Term, VarInfo, VarKind,
+};
 use crate::names::{Name, Names};
 use crate::source::{FileId, Span};
 
@@ -38,6 +40,7 @@ impl Function {
             has_rest: false,
             vars: Vec::new(),
             blocks: Vec::new(),
+            detours: Detours::default(),
             return_type: None,
             decorators: Vec::new(),
             span: at,

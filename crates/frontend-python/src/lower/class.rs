@@ -338,6 +338,7 @@ impl<'a> Lower<'a> {
             function.params = params;
             function.vars = done.vars;
             function.blocks = done.blocks;
+            function.detours = done.detours;
         }
         if let Some(class) = self.module.classes.get_mut(id.0 as usize) {
             class.constructor = Some(func);

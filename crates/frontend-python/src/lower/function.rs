@@ -168,6 +168,7 @@ impl<'a> Lower<'a> {
             function.has_rest = has_rest;
             function.vars = done.vars;
             function.blocks = done.blocks;
+            function.detours = done.detours;
             function.return_type = return_type;
             function.decorators = decorators;
             function.name_span = parts.name_span;

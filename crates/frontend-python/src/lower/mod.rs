@@ -24,8 +24,8 @@ use ruff_python_ast::Stmt;
 use ruff_text_size::{Ranged, TextRange};
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::ir::{
-    Arg, Block, BlockId, CallKind, Callee, ClassId, Dispatch, FuncId, FuncKind, Function, Inst,
-    Literal, Module, Op, Term, Var, VarInfo,
+    Arg, Block, BlockId, CallKind, Callee, ClassId, Detours, Dispatch, FuncId, FuncKind, Function,
+    Inst, Literal, Module, Op, Term, Var, VarInfo,
 };
 use toctou_core::{FileId, Name, Names, Span};
 
@@ -70,6 +70,7 @@ struct State<'a> {
     frames: Vec<Frame>,
     /// Positions of the `finally` frames in `frames`.
     finallies: Vec<usize>,
+    detours: Detours,
     /// Value of a `return` that a `finally` holds up.
     returned: Option<Var>,
     /// What the method calls its object.
@@ -92,6 +93,7 @@ impl State<'_> {
             handler: None,
             frames: Vec::new(),
             finallies: Vec::new(),
+            detours: Detours::default(),
             returned: None,
             this: None,
             class: None,

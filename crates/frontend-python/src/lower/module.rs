@@ -36,6 +36,7 @@ impl<'a> Lower<'a> {
         if let Some(init) = self.module.functions.first_mut() {
             init.vars = done.vars;
             init.blocks = done.blocks;
+            init.detours = done.detours;
         }
     }
 

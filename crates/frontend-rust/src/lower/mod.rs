@@ -25,9 +25,9 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::ir::{
-    Block, BlockId, Cell, Class, ClassId, Dispatch, ExportTarget, Extension, FuncId, FuncKind,
-    Function, Import, ImportedName, Inst, Literal, Module, Op, Target, Term, TypeDef, TypeRef, Var,
-    VarInfo, VarKind,
+    Block, BlockId, Cell, Class, ClassId, Detours, Dispatch, ExportTarget, Extension, FuncId,
+    FuncKind, Function, Import, ImportedName, Inst, Literal, Module, Op, Target, Term, TypeDef,
+    TypeRef, Var, VarInfo, VarKind,
 };
 use toctou_core::{FileId, Name, Names, Span};
 
@@ -485,6 +485,7 @@ impl FuncState {
             has_rest: false,
             vars: self.vars,
             blocks: self.blocks,
+            detours: Detours::default(),
             return_type: self.return_type,
             decorators: self.decorators,
             span: self.span,

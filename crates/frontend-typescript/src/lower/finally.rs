@@ -82,9 +82,14 @@ impl<'a> Lower<'a, '_> {
     }
 
     pub(super) fn jump(&mut self, jump: Jump, at: Span) {
-        if self.reachable()
-            && let Some(target) = self.route(jump, at)
-        {
+        let Some(from) = self.f.current else {
+            return;
+        };
+        if self.is_held_up(jump) {
+            let to = self.goal(jump);
+            self.f.detours.jumps.push((from, to));
+        }
+        if let Some(target) = self.route(jump, at) {
             self.goto(at, target);
         }
     }
@@ -92,12 +97,8 @@ impl<'a> Lower<'a, '_> {
     /// The next block on the way: the nearest `finally` that has to run first,
     /// or else the goal.
     fn route(&mut self, jump: Jump, at: Span) -> Option<BlockId> {
-        let inside = match jump {
-            Jump::Break(frame) | Jump::Continue(frame) => frame + 1,
-            Jump::Return => 0,
-        };
-        if let Some(&index) = self.f.finallies.last()
-            && index >= inside
+        if self.is_held_up(jump)
+            && let Some(&index) = self.f.finallies.last()
             && let Some(Frame::Finally { entry, pending }) = self.f.frames.get_mut(index)
         {
             if !pending.contains(&jump) {
@@ -105,15 +106,33 @@ impl<'a> Lower<'a, '_> {
             }
             return Some(*entry);
         }
+        if jump != Jump::Return {
+            return self.goal(jump);
+        }
+        let block = self.block();
+        let resume = self.f.current.replace(block);
+        let value = self.f.returned;
+        self.end(at, Term::Return(value));
+        self.f.current = resume;
+        Some(block)
+    }
+
+    /// Must a `finally` run first?
+    fn is_held_up(&self, jump: Jump) -> bool {
+        let inside = match jump {
+            Jump::Break(frame) | Jump::Continue(frame) => frame + 1,
+            Jump::Return => 0,
+        };
+        self.f
+            .finallies
+            .last()
+            .is_some_and(|&index| index >= inside)
+    }
+
+    /// Where a jump within the function leads in the end.
+    fn goal(&mut self, jump: Jump) -> Option<BlockId> {
         match jump {
-            Jump::Return => {
-                let block = self.block();
-                let resume = self.f.current.replace(block);
-                let value = self.f.returned;
-                self.end(at, Term::Return(value));
-                self.f.current = resume;
-                Some(block)
-            }
+            Jump::Return => None,
             Jump::Continue(frame) => match self.f.frames.get(frame) {
                 Some(Frame::Loop { again, .. }) => Some(*again),
                 _ => None,
@@ -249,7 +268,13 @@ impl<'a> Lower<'a, '_> {
         self.goto(at, finally.entry);
 
         self.start(finally.entry);
+        let first = self.f.blocks.len();
         body(self);
+        if !pending.is_empty() {
+            let own = (first..self.f.blocks.len()).map(|b| BlockId(b as u32));
+            self.f.detours.meanwhile.push(finally.entry);
+            self.f.detours.meanwhile.extend(own);
+        }
         if !self.reachable() {
             return;
         }

@@ -203,6 +203,7 @@ impl<'a> Lower<'a, '_> {
             function.has_rest = has_rest;
             function.vars = vars;
             function.blocks = blocks;
+            function.detours = done.detours;
             function.return_type = return_type;
             function.decorators = parts.decorators;
             function.name_span = parts.hint.span;

@@ -30,8 +30,8 @@ use oxc_span::GetSpan;
 use oxc_syntax::symbol::SymbolId;
 use rustc_hash::FxHashMap;
 use toctou_core::ir::{
-    Block, BlockId, Cell, Class, ClassId, Dispatch, FuncId, FuncKind, Function, Inst, Literal,
-    Module, Op, Term, Var, VarInfo,
+    Block, BlockId, Cell, Class, ClassId, Detours, Dispatch, FuncId, FuncKind, Function, Inst,
+    Literal, Module, Op, Term, Var, VarInfo,
 };
 use toctou_core::{Name, Names, Span};
 
@@ -84,6 +84,7 @@ struct State<'a> {
     frames: Vec<Frame>,
     /// Positions of the `finally` frames in `frames`.
     finallies: Vec<usize>,
+    detours: Detours,
     /// Value of a `return` that a `finally` holds up.
     returned: Option<Var>,
     /// `this` in static initialisers, which run in the enclosing function.
@@ -161,6 +162,7 @@ impl State<'_> {
             handler: None,
             frames: Vec::new(),
             finallies: Vec::new(),
+            detours: Detours::default(),
             returned: None,
             this: None,
             fields: None,

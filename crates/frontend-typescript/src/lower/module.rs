@@ -42,6 +42,7 @@ impl<'a> Lower<'a, '_> {
         if let Some(function) = self.module.functions.first_mut() {
             function.vars = std::mem::take(&mut self.f.vars);
             function.blocks = blocks;
+            function.detours = std::mem::take(&mut self.f.detours);
             function.name_span = Span::new(at.start, at.start);
         }
     }

@@ -335,32 +335,6 @@ fn fn_workbook_written_by_its_own_path() {
     assert_eq!(found, NOTHING);
 }
 
-/// The first section is left by `return`: what comes after `finally` may follow every way into
-/// it, so nothing says that the test decided about the write.
-#[test]
-fn fn_section_that_is_left_by_return() {
-    let found = rules(
-        r#"import { Mutex } from "async-mutex";
-import { prepare } from "./rooms.js";
-const mutex = new Mutex();
-const rooms = new Map<string, string>();"#,
-        r#"  const first = await mutex.acquire();
-  try {
-    if (rooms.has(text)) return { content: [] };
-  } finally {
-    first();
-  }
-  await prepare(text);
-  const second = await mutex.acquire();
-  try {
-    rooms.set(text, "taken");
-  } finally {
-    second();
-  }"#,
-    );
-    assert_eq!(found, NOTHING);
-}
-
 /// A job is looked for by its state and taken by its number, which is found without the test of
 /// the length (`const job = rows[0]; if (!job)`). With it, the test is taken for a look whether there
 /// is a row at all.

@@ -42,6 +42,7 @@ mod shapes_statements;
 mod shapes_stdin;
 mod shapes_stores;
 mod shapes_values;
+mod shapes_ways;
 mod shapes_workers;
 mod since;
 mod sources;

@@ -232,3 +232,49 @@ func main() {
     let of = |file: &str, tool: &str| (file.to_owned(), vec![tool.to_owned()]);
     assert_eq!(found, [of("notes.txt", "save"), of("deep.txt", "deep")]);
 }
+
+/// More tools than an interface is followed for, put together by `append`.
+#[test]
+fn tools_in_a_list_that_was_appended_to() {
+    let kinds: String = (0..20)
+        .map(|i| {
+            format!(
+                "type T{i} struct{{}}\n\
+                 func (*T{i}) Tool() mcp.Tool {{ return mcp.NewTool(\"t{i}\") }}\n\
+                 func (*T{i}) Handler(s *Shelf) server.ToolHandlerFunc {{\n\
+                 return func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {{ return nil, nil }}\n}}\n"
+            )
+        })
+        .collect();
+    let made: String = (0..20).map(|i| format!("&T{i}{{}}, ")).collect();
+    let source = format!(
+        "package main\n\
+         import (\n\"context\"\n\"os\"\n\"github.com/mark3labs/mcp-go/mcp\"\n\"github.com/mark3labs/mcp-go/server\"\n)\n\
+         type Shelf struct {{ path string }}\n\
+         type Tool interface {{\nTool() mcp.Tool\nHandler(s *Shelf) server.ToolHandlerFunc\n}}\n\
+         {kinds}\n\
+         type Put struct{{}}\n\
+         func (*Put) Tool() mcp.Tool {{ return mcp.NewTool(\"put\") }}\n\
+         func (*Put) Handler(s *Shelf) server.ToolHandlerFunc {{\n\
+         return func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {{\n\
+         old, err := os.ReadFile(s.path)\nif err != nil {{ return nil, err }}\n\
+         return nil, os.WriteFile(s.path, append(old, 'x'), 0o600)\n}}\n}}\n\
+         func wanted(all []Tool, not map[string]bool) ([]Tool, int) {{\n\
+         kept := make([]Tool, 0, len(all))\n\
+         for _, tool := range all {{\nif not[tool.Tool().Name] {{ continue }}\nkept = append(kept, tool)\n}}\n\
+         return kept, len(kept)\n}}\n\
+         func main() {{\n\
+         srv := server.NewMCPServer(\"x\", \"1\")\n\
+         kept, _ := wanted([]Tool{{{made}&Put{{}}}}, nil)\n\
+         for _, tool := range kept {{ srv.AddTool(tool.Tool(), tool.Handler(&Shelf{{path: \"shelf.txt\"}})) }}\n\
+         server.ServeStdio(srv)\n}}\n"
+    );
+    let run = Project::new(&[("main.go", &source)]).run("scan main.go --no-config --output json");
+    let json = run.json();
+    assert_eq!(run.rules(), ["file-read-modify-write"], "{}", run.seen());
+    assert_eq!(
+        json["findings"][0]["entry_points"][0]["kind"], "tool",
+        "{}",
+        run.stdout
+    );
+}
