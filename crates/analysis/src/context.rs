@@ -866,7 +866,6 @@ impl<'a, 'm> Context<'a, 'm> {
                     field,
                     &mut self.names,
                     &mut self.entities,
-                    0,
                 )? {
                     Binding::Cell(cell) => Some(match self.constant(cell) {
                         Some(sym) => sym,

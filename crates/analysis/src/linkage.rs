@@ -1,6 +1,6 @@
 //! What an imported name or a type name leads to, across modules.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::ir::{
     Cell, ClassId, ExportTarget, FuncId, ImportedName, ModuleId, Op, Program, Target, TypeDef,
     TypeRef, Var, VarKind,
@@ -47,6 +47,27 @@ pub struct Linkage {
     pub imported: FxHashMap<Cell, Binding>,
     /// Fields of a library's class that are of a type argument: by module, class and field.
     pub generics: FxHashMap<(Name, Name, Name), Name>,
+}
+
+/// The way of one question through modules that pass names on. Modules that pass on everything of
+/// each other would be gone through again and again: who was asked once has answered.
+#[derive(Default)]
+struct Way {
+    hops: usize,
+    asked: FxHashSet<(ModuleId, Name)>,
+}
+
+impl Way {
+    /// Whether the question is new, and did not come too far.
+    fn enter(&mut self, module: ModuleId, name: Name) -> bool {
+        let new = self.hops < MAX_HOPS && self.asked.insert((module, name));
+        self.hops += usize::from(new);
+        new
+    }
+
+    fn leave(&mut self) {
+        self.hops -= 1;
+    }
 }
 
 impl Linkage {
@@ -136,7 +157,7 @@ impl Linkage {
             &import.name,
             names,
             entities,
-            0,
+            &mut Way::default(),
         )
     }
 
@@ -147,7 +168,7 @@ impl Linkage {
         name: &ImportedName,
         names: &mut Names,
         entities: &mut Entities,
-        hops: usize,
+        way: &mut Way,
     ) -> Option<Binding> {
         match (target, name) {
             (Target::External(module), name) => {
@@ -166,11 +187,11 @@ impl Linkage {
             (Target::Module(m), ImportedName::Namespace) => Some(Binding::Namespace(*m)),
             (Target::Module(m), ImportedName::Default) => self
                 .default
-                .and_then(|d| self.export(program, *m, d, names, entities, hops + 1))
+                .and_then(|d| self.passed_on(program, *m, d, names, entities, way))
                 // CommonJS: the module object is the default.
                 .or(Some(Binding::Namespace(*m))),
             (Target::Module(m), ImportedName::Named(n)) => {
-                self.export(program, *m, *n, names, entities, hops + 1)
+                self.passed_on(program, *m, *n, names, entities, way)
             }
         }
     }
@@ -183,12 +204,26 @@ impl Linkage {
         name: Name,
         names: &mut Names,
         entities: &mut Entities,
-        hops: usize,
     ) -> Option<Binding> {
-        self.stars
-            .get(module.0 as usize)?
-            .iter()
-            .find_map(|m| self.own_export(program, *m, name, names, entities, hops))
+        self.passed_on(program, module, name, names, entities, &mut Way::default())
+    }
+
+    fn passed_on(
+        &self,
+        program: &Program,
+        module: ModuleId,
+        name: Name,
+        names: &mut Names,
+        entities: &mut Entities,
+        way: &mut Way,
+    ) -> Option<Binding> {
+        if !way.enter(module, name) {
+            return None;
+        }
+        let mut stars = self.stars.get(module.0 as usize).into_iter().flatten();
+        let found = stars.find_map(|m| self.own_export(program, *m, name, names, entities, way));
+        way.leave();
+        found
     }
 
     /// The names that a module exports, its own and those it passes on.
@@ -207,11 +242,8 @@ impl Linkage {
         name: Name,
         names: &mut Names,
         entities: &mut Entities,
-        hops: usize,
+        way: &mut Way,
     ) -> Option<Binding> {
-        if hops > MAX_HOPS {
-            return None;
-        }
         let linked = program.modules.get(module.0 as usize)?;
         if let Some(&i) = self.exports[module.0 as usize].get(&name) {
             return match &linked.exports[i].1 {
@@ -229,7 +261,7 @@ impl Linkage {
                             &import.name,
                             names,
                             entities,
-                            hops + 1,
+                            way,
                         );
                     }
                     Some(Binding::Cell(Cell {
@@ -238,7 +270,7 @@ impl Linkage {
                     }))
                 }
                 ExportTarget::From { name, target, .. } => {
-                    self.through(program, target.as_ref()?, name, names, entities, hops + 1)
+                    self.through(program, target.as_ref()?, name, names, entities, way)
                 }
             };
         }
@@ -254,7 +286,14 @@ impl Linkage {
         names: &mut Names,
         entities: &mut Entities,
     ) -> Option<TypeTarget> {
-        self.type_name(program, module, ty.name, names, entities, 0)
+        self.type_name(
+            program,
+            module,
+            ty.name,
+            names,
+            entities,
+            &mut Way::default(),
+        )
     }
 
     fn type_name(
@@ -264,11 +303,8 @@ impl Linkage {
         name: Name,
         names: &mut Names,
         entities: &mut Entities,
-        hops: usize,
+        way: &mut Way,
     ) -> Option<TypeTarget> {
-        if hops > MAX_HOPS {
-            return None;
-        }
         let text = names.text(name);
         if text.starts_with("typeof ") {
             return None;
@@ -283,9 +319,12 @@ impl Linkage {
             match &linked.types[i].1 {
                 TypeDef::Class(class) => return Some(TypeTarget::Class(*class)),
                 TypeDef::Alias(alias) => {
-                    return (alias.name != name).then(|| {
-                        self.type_name(program, module, alias.name, names, entities, hops + 1)
-                    })?;
+                    if !way.enter(module, alias.name) {
+                        return None;
+                    }
+                    let found = self.type_name(program, module, alias.name, names, entities, way);
+                    way.leave();
+                    return found;
                 }
                 TypeDef::Import(var) => {
                     let import = &linked.imports[*self.imports.get(&(module, *var))?];
@@ -296,7 +335,7 @@ impl Linkage {
                         rest.as_deref(),
                         names,
                         entities,
-                        hops,
+                        way,
                     );
                 }
             }
@@ -318,7 +357,7 @@ impl Linkage {
         rest: Option<&str>,
         names: &mut Names,
         entities: &mut Entities,
-        hops: usize,
+        way: &mut Way,
     ) -> Option<TypeTarget> {
         match target {
             Target::External(module) => {
@@ -346,7 +385,7 @@ impl Linkage {
                     (ImportedName::Default, None) => self.default?,
                     (ImportedName::Namespace, None) => return None,
                 };
-                self.exported_type(program, *m, wanted, names, entities, hops + 1)
+                self.exported_type(program, *m, wanted, names, entities, way)
             }
         }
     }
@@ -358,12 +397,16 @@ impl Linkage {
         name: Name,
         names: &mut Names,
         entities: &mut Entities,
-        hops: usize,
+        way: &mut Way,
     ) -> Option<TypeTarget> {
-        self.stars
-            .get(module.0 as usize)?
-            .iter()
-            .find_map(|m| self.own_exported_type(program, *m, name, names, entities, hops))
+        if !way.enter(module, name) {
+            return None;
+        }
+        let mut stars = self.stars.get(module.0 as usize).into_iter().flatten();
+        let found =
+            stars.find_map(|m| self.own_exported_type(program, *m, name, names, entities, way));
+        way.leave();
+        found
     }
 
     fn own_exported_type(
@@ -373,14 +416,11 @@ impl Linkage {
         name: Name,
         names: &mut Names,
         entities: &mut Entities,
-        hops: usize,
+        way: &mut Way,
     ) -> Option<TypeTarget> {
-        if hops > MAX_HOPS {
-            return None;
-        }
         let linked = program.modules.get(module.0 as usize)?;
         if self.types[module.0 as usize].contains_key(&name) {
-            return self.type_name(program, module, name, names, entities, hops + 1);
+            return self.type_name(program, module, name, names, entities, way);
         }
         if let Some(&i) = self.exports[module.0 as usize].get(&name) {
             return match &linked.exports[i].1 {
@@ -400,18 +440,12 @@ impl Linkage {
                         None,
                         names,
                         entities,
-                        hops + 1,
+                        way,
                     )
                 }
-                ExportTarget::From { name, target, .. } => self.imported_type(
-                    program,
-                    target.as_ref()?,
-                    name,
-                    None,
-                    names,
-                    entities,
-                    hops + 1,
-                ),
+                ExportTarget::From { name, target, .. } => {
+                    self.imported_type(program, target.as_ref()?, name, None, names, entities, way)
+                }
             };
         }
         None
@@ -422,12 +456,19 @@ impl Linkage {
         for (c, class) in program.classes.iter().enumerate() {
             let module = program.class_module[c];
             if let Some(extends) = class.extends {
-                let target = self.type_name(program, module, extends, names, entities, 0);
+                let target = self.type_name(
+                    program,
+                    module,
+                    extends,
+                    names,
+                    entities,
+                    &mut Way::default(),
+                );
                 self.superclass[c] = target;
             }
             for name in class.extends.iter().chain(&class.implements) {
                 if let Some(TypeTarget::Class(parent)) =
-                    self.type_name(program, module, *name, names, entities, 0)
+                    self.type_name(program, module, *name, names, entities, &mut Way::default())
                 {
                     parents[c].push(parent);
                     if Some(*name) != class.extends

@@ -583,7 +583,7 @@ impl PointsTo {
             Obj::Namespace(m) => {
                 match env
                     .linkage
-                    .export(env.program, m, field, env.names, env.entities, 0)
+                    .export(env.program, m, field, env.names, env.entities)
                 {
                     Some(Binding::Cell(cell)) => {
                         let from = self.node(cell.owner, cell.var);
@@ -708,7 +708,7 @@ impl PointsTo {
             Obj::Namespace(m) => {
                 match env
                     .linkage
-                    .export(env.program, m, method, env.names, env.entities, 0)
+                    .export(env.program, m, method, env.names, env.entities)
                 {
                     Some(Binding::Cell(cell)) => {
                         let node = self.node(cell.owner, cell.var);

@@ -571,6 +571,26 @@ fn imports_in_circles() {
     scan_json(&project, "").is_complete(100);
 }
 
+/// Every module passes on everything of all others, and a name that none of them has.
+#[test]
+fn exports_of_everything_by_everybody() {
+    const MODULES: usize = 12;
+    let project = Project::new(&[]);
+    for i in 0..MODULES {
+        let next = (i + 1) % MODULES;
+        let others = (0..MODULES).filter(|k| *k != i);
+        let stars: String = others
+            .map(|k| format!("export * from \"./m{k}.js\";\n"))
+            .collect();
+        let text = format!(
+            "import {{ x, T }} from \"./m{next}.js\";\nexport {{ x, T }};\n{stars}\
+             export async function f{i}(t: T) {{ await x(t); }}\n"
+        );
+        project.write(&format!("m{i}.ts"), text);
+    }
+    scan_json(&project, "").is_complete(MODULES as u64);
+}
+
 #[test]
 fn exports_in_circles() {
     let project = Project::new(&[(
