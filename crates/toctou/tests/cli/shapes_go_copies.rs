@@ -15,7 +15,7 @@ fn races(source: &str) -> Vec<String> {
         .iter()
         .filter(|f| f["rule"] == "data-race")
         .map(|f| {
-            lines[f["location"]["line"].as_u64().unwrap() as usize - 1]
+            lines[f["location"]["line"].as_u64().expect("a line") as usize - 1]
                 .trim()
                 .to_owned()
         })
