@@ -98,6 +98,8 @@ pub struct ReachedWindow {
     /// Others change parts of what is in this place.
     pub changed_within: bool,
     /// A place is found empty and filled at once: only threads can come between.
+    /// Something is started between them that does not end by itself.
+    pub opens: bool,
     pub latched: bool,
     /// The server has been here before it lets anybody in.
     pub early: bool,
@@ -598,6 +600,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
             SymKind::Field(_, name) => cx.changed_fields.contains(name),
             _ => false,
         },
+        opens: w.opens,
         latched: w.latched,
         early: cx.early.contains(&w.meet),
         keyed: w.keyed,

@@ -120,19 +120,12 @@ const DOUBTS: &[Doubt] = &[
             let found = case.w.keyed && !case.w.handed_back;
             // Of what is made on first use, a cache that is filled twice; where calls take turns only
             // at an `await`, it was mostly something that is left open.
-            let anywhere = dispatch(case) != Dispatch::Await;
+            let filled = dispatch(case) != Dispatch::Await && !case.w.opens;
             deep && (locked
-                || is(rule, &[&memory_check_then_act::META]) && anywhere
+                || is(rule, &[&memory_check_then_act::META]) && filled
                 || is(rule, &[&session_lost_update::META])
                 || is(rule, &[&db_check_then_write::META]) && !counts(case)
                 || is(rule, &[&db_lost_update::META]) && found)
-        },
-    },
-    Doubt {
-        says: "what was read in another function only says which one is written under the lock, and what is written there is read there",
-        holds: |case, rule| {
-            let w = case.w;
-            is(rule, &[&lock_scope_too_narrow::META]) && w.keyed && !w.data && w.read.len() > 1
         },
     },
     Doubt {

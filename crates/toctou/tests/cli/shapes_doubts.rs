@@ -329,49 +329,32 @@ fn two_sections_of_one_lock() {
     );
 }
 
+/// What a module holds, made on first use, so many functions below the handler.
+fn made_on_first_use(functions: usize, imports: &str, make: &str) -> String {
+    let mut source = format!(
+        "from mcp.server.fastmcp import FastMCP\n{imports}\nmcp = FastMCP(\"s\")\nheld = None\nasync def step0():\n    global held\n    if held is None:\n{make}    held[\"seen\"] = 1\n"
+    );
+    for n in 1..=functions {
+        source += &format!("async def step{n}():\n    return await step{}()\n", n - 1);
+    }
+    source + &format!("@mcp.tool()\nasync def t():\n    return await step{functions}()\n")
+}
+
 #[test]
 fn a_place_that_is_filled_far_below_the_handler() {
-    let connect = |functions: usize| {
-        let mut source = String::from(
-            "from mcp.server.fastmcp import FastMCP\nimport asyncpg\nmcp = FastMCP(\"s\")\npool = None\nasync def step0():\n    global pool\n    if pool is None:\n        pool = await asyncpg.create_pool(\"db\")\n    return pool\n",
-        );
-        for n in 1..=functions {
-            source += &format!("async def step{n}():\n    return await step{}()\n", n - 1);
-        }
-        source + &format!("@mcp.tool()\nasync def t():\n    return await step{functions}()\n")
-    };
     let rule = "memory-check-then-act".to_owned();
-    let found = |functions, persona| rules(&[("server.py", &connect(functions))], persona);
-    assert_eq!(found(4, "regular"), Vec::<String>::new());
-    assert!(found(4, "pedantic").contains(&rule));
-    assert!(found(0, "regular").contains(&rule));
-}
-
-/// A row is found by one function, and written by another, which holds a lock meanwhile.
-const NOTES: &str = r#"class Notes {
-  private lock = new Mutex();
-  async open(owner: string) {
-    const { rows } = await db.query("SELECT id FROM notes WHERE owner = $1 AND state = 'open'", [owner]);
-    return rows[0];
-  }
-  async end(id: string) {
-    await this.lock.runExclusive(async () => { await db.query("UPDATE notes SET state = 'ended' WHERE id = $1", [id]); });
-  }
-}
-const notes = new Notes();
-"#;
-
-#[test]
-fn what_says_which_one_is_written_under_the_lock() {
-    let end = |read: &str| tool(NOTES, &format!("{read}\n  await notes.end(it.id);"));
-    let rule = "lock-scope-too-narrow";
-    for_the_pedantic(rule, &end("  const it = await notes.open(id);"));
-    for_everybody(
-        rule,
-        &end(
-            "  const { rows } = await db.query(\"SELECT id FROM notes WHERE owner = $1 AND state = 'open'\", [id]);\n  const it = rows[0];",
-        ),
-    );
+    let found = |source: &str, persona| rules(&[("server.py", source)], persona);
+    let load = |functions| {
+        let make = "        async with aiofiles.open(\"index.json\") as f:\n            held = json.loads(await f.read())\n";
+        made_on_first_use(functions, "import json, aiofiles", make)
+    };
+    assert_eq!(found(&load(4), "regular"), Vec::<String>::new());
+    assert!(found(&load(4), "pedantic").contains(&rule));
+    assert!(found(&load(0), "regular").contains(&rule));
+    // What is left open is left open, however far below.
+    let connect = "        held = await asyncpg.create_pool(\"db\")\n";
+    let connect = made_on_first_use(4, "import asyncpg", connect);
+    assert!(found(&connect, "regular").contains(&rule));
 }
 
 #[test]

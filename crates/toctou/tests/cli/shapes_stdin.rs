@@ -39,6 +39,8 @@ fn kinds(source: &str) -> Vec<String> {
 #[test]
 fn a_listener_on_standard_input_that_knows_the_method_serves_tools() {
     let dispatch = r#"switch (message.method) {
+    case "initialize":
+      return {};
     case "tools/call":
       if (message.params.name === "add_note") await add(message.params.arguments.note);
   }"#;
