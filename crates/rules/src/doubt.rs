@@ -64,16 +64,15 @@ const DOUBTS: &[Doubt] = &[
         holds: |case, rule| is(rule, &[&file_check_then_act::META]) && !case.w.in_process,
     },
     Doubt {
-        says: "no call of an MCP client leads here, only an event or a timer, or a route by way of many functions",
+        says: "nobody who asks for something leads here, only an event or a timer",
         holds: |case, rule| {
             let rules = [
                 &file_check_then_act::META,
-                &memory_check_then_act::META,
                 &db_check_then_write::META,
                 &auth_check_then_act::META,
                 &single_use_check_then_consume::META,
             ];
-            is(rule, &rules) && is_aside(case)
+            is(rule, &rules) && case.only_by_events()
         },
     },
     Doubt {
@@ -179,9 +178,4 @@ fn dispatch(case: &Case<'_>) -> Dispatch {
 fn counts(case: &Case<'_>) -> bool {
     let aggregate = case.w.read_row.as_ref().is_some_and(|r| r.aggregate);
     aggregate || case.w.counted
-}
-
-/// Reached by what stands beside the calls of clients, and not at once.
-fn is_aside(case: &Case<'_>) -> bool {
-    case.only_by_events() || case.only_beside_calls() && case.depth() >= DEEP
 }

@@ -99,6 +99,16 @@ fn what_only_an_event_leads_to() {
     for_the_pedantic("file-check-then-act", &tool(&exported, ""));
 }
 
+/// Somebody asks for it, however many functions hand it on: that is no event.
+#[test]
+fn what_a_route_leads_to_by_way_of_many_functions() {
+    let route = format!(
+        "{LOOK}const one = (n: string, w: string) => put(n, w);\nconst two = (n: string, w: string) => one(n, w);\nconst three = (n: string, w: string) => two(n, w);\napp.post(\"/put\", async (req: any, res: any) => {{ await three(req.body.name, req.body.what); res.end(); }});"
+    );
+    let app = format!("import express from \"express\";\nconst app = express();\n{route}");
+    for_everybody("file-check-then-act", &tool(&app, ""));
+}
+
 #[test]
 fn what_another_function_sets() {
     let owners = "const owners = new Map<string, string>();\nfunction claim(id: string, who: string) { owners.set(id, who); }";
