@@ -366,6 +366,7 @@ impl Interp<'_, '_, '_> {
 
     pub(crate) fn use_rule(&mut self, rule: &Rc<Call>, view: &CallView<'_>, fallback: Sym) -> Sym {
         let fallback = self.without_filled(rule, fallback);
+        self.note_door(rule.lets_in);
         let mut read: Option<u32> = None;
         let mut result: Option<Sym> = None;
         let mut entry_lock: Option<Sym> = None;
@@ -484,6 +485,8 @@ impl Interp<'_, '_, '_> {
             | ResultRule::Returned
             | ResultRule::Values
             | ResultRule::Pairs
+            | ResultRule::Member
+            | ResultRule::Members
             | ResultRule::Table => fallback,
             // What was done to a promise matters: `catch` swallows, `then` chains.
             ResultRule::Recv if self.is_promise_method(view) => fallback,

@@ -133,6 +133,8 @@ pub struct Context<'a, 'm> {
     pub relinkers: FxHashSet<FuncId>,
     /// Functions that have run before the server lets anybody in.
     pub early: FxHashSet<FuncId>,
+    /// By which ways the program lets clients in.
+    pub doors: Vec<toctou_models::Door>,
     /// Variables that another function than their own sets.
     pub mutable_cells: FxHashSet<Cell>,
     /// Fields, variables and parameters of types through which shared memory can be changed.
@@ -313,6 +315,7 @@ impl<'a, 'm> Context<'a, 'm> {
             written: FxHashSet::default(),
             mutable_cells: FxHashSet::default(),
             early: FxHashSet::default(),
+            doors: Vec::new(),
             holder_fields: FxHashSet::default(),
             holders_fields: FxHashSet::default(),
             holder_vars: FxHashSet::default(),

@@ -5,14 +5,16 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::FileRole;
+use toctou_core::finding::EntryKind;
 use toctou_core::ir::{FuncId, Function, Op, Term, Var};
-use toctou_models::Do;
+use toctou_models::{Do, Door};
 
 use crate::cfg::Cfg;
 use crate::checks::code;
-use crate::context::Context;
+use crate::context::{Context, FoundEntry};
 use crate::effect::Pos;
 use crate::entity::EntityId;
+use crate::interp::Interp;
 
 /// A program that connects servers in more places than this is looked at no further.
 const MAX_DOORS: usize = 8;
@@ -21,11 +23,19 @@ const MAX_STEPS: usize = 8;
 
 /// Functions that have run to their end before the first client is heard. `on_request`: what
 /// calls, requests and events lead to.
-pub(crate) fn functions(cx: &mut Context<'_, '_>, on_request: &[bool]) -> FxHashSet<FuncId> {
-    let doors = doors(cx);
+pub(crate) fn functions(
+    cx: &mut Context<'_, '_>,
+    roots: &[FoundEntry],
+    on_request: &[bool],
+) -> FxHashSet<FuncId> {
+    let mut doors = doors(cx);
     // Where each client has a connection made for it, others were there before.
     let on_request = doors.iter().any(|(f, _)| on_request[f.0 as usize]);
-    if doors.is_empty() || doors.len() > MAX_DOORS || on_request {
+    if doors.len() > MAX_DOORS || on_request {
+        doors.clear();
+    }
+    let readied = readied(cx, roots);
+    if doors.is_empty() && readied.is_empty() {
         return FxHashSet::default();
     }
     let early = Early {
@@ -38,7 +48,53 @@ pub(crate) fn functions(cx: &mut Context<'_, '_>, on_request: &[bool]) -> FxHash
     for other in each {
         common.retain(|f| other.contains(f));
     }
+    for door in readied {
+        common.extend(early.before(door));
+    }
     common
+}
+
+/// A program whose doors are all ports is one process for all its clients: a second one would
+/// find the port taken.
+pub(crate) fn is_one_process(cx: &Context<'_, '_>) -> bool {
+    !cx.doors.is_empty() && cx.doors.iter().all(|door| *door == Door::Port)
+}
+
+impl Interp<'_, '_, '_> {
+    /// A call lets clients in.
+    pub(crate) fn note_door(&mut self, door: Option<Door>) {
+        if let Some(door) = door
+            && self.last_round
+            && self.cx.program.file_of(self.id).role == FileRole::Product
+            && !self.cx.doors.contains(&door)
+        {
+            self.cx.doors.push(door);
+        }
+    }
+}
+
+/// Where a function that a library calls at the start, and that waits in its middle until the
+/// end, has done its first half.
+fn readied(cx: &Context<'_, '_>, roots: &[FoundEntry]) -> Vec<Place> {
+    let starts = |r: &&FoundEntry| {
+        let handler = cx.program.function(r.handler);
+        r.kind == EntryKind::Startup && handler.is_generator
+    };
+    let first_yield = |r: &FoundEntry| {
+        let blocks = cx.program.function(r.handler).blocks.iter().enumerate();
+        blocks
+            .flat_map(|(b, block)| {
+                let insts = block.insts.iter().enumerate();
+                insts.map(move |(i, inst)| (b as u32, i as u32, inst))
+            })
+            .find(|(_, _, inst)| matches!(inst.op, Op::YieldValue { .. }))
+            .map(|(block, inst, _)| (r.handler, Pos { block, inst }))
+    };
+    roots
+        .iter()
+        .filter(starts)
+        .filter_map(first_yield)
+        .collect()
 }
 
 /// A place in the code.
@@ -59,6 +115,9 @@ fn doors(cx: &mut Context<'_, '_>) -> Vec<Place> {
             let lets_in = exts.iter().any(|e| {
                 *known.entry(*e).or_insert_with(|| {
                     let rules = cx.library.calls(*e, &mut cx.entities, &mut cx.names);
+                    if rules.iter().any(|r| r.lets_in.is_some()) {
+                        return true;
+                    }
                     let effects = rules.iter().flat_map(|r| r.effects.iter());
                     effects
                         .into_iter()

@@ -245,6 +245,8 @@ impl Window {
             tested: false,
             compared: false,
             counted: false,
+            spent: false,
+            passed_on: false,
             renews: false,
             aged: false,
             expired: false,
@@ -320,6 +322,10 @@ pub struct Window {
     pub compared: bool,
     /// … with a limit, and then there is one more of it.
     pub counted: bool,
+    /// … and it is made less by as much as there had to be.
+    pub spent: bool,
+    /// One of several states was looked for, and another is set.
+    pub passed_on: bool,
     /// Only where there is a value already is it replaced.
     pub renews: bool,
     /// It is made anew because it was too old.

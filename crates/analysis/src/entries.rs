@@ -182,7 +182,11 @@ impl Interp<'_, '_, '_> {
             return out;
         };
         if place.fields.is_empty() {
-            let funcs: Vec<FuncId> = self.cx.points_to.functions(self.id, var).collect();
+            let mut funcs: Vec<FuncId> = self.cx.points_to.functions(self.id, var).collect();
+            if funcs.is_empty() {
+                let listed = self.cx.points_to.field_functions(self.id, var, &[]);
+                funcs.extend(listed.into_iter().map(|(_, f)| f));
+            }
             for f in funcs {
                 let name = self.name_beside(f);
                 out.push((f, name));

@@ -32,6 +32,8 @@ pub struct Call {
     pub clock: Option<toctou_models::Clock>,
     /// What comes back is the call's own.
     pub own: bool,
+    /// Clients are let in by it.
+    pub lets_in: Option<toctou_models::Door>,
     /// The variables that are given what the call says.
     pub fills: Option<PlaceExpr>,
 }
@@ -124,6 +126,10 @@ pub enum ResultRule {
     /// A list of pairs, each a field's name and what it holds.
     Pairs,
     Table,
+    /// A field or method of argument 0, whichever is asked for.
+    Member,
+    /// A list of all of them, each with its name.
+    Members,
     Arg(usize),
 }
 
@@ -440,6 +446,8 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
             "added" => ResultRule::Added,
             "values" => ResultRule::Values,
             "pairs" => ResultRule::Pairs,
+            "member" => ResultRule::Member,
+            "members" => ResultRule::Members,
             "table" => ResultRule::Table,
             other => other
                 .strip_prefix("arg")
@@ -471,6 +479,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
         by_hand: m.by_hand,
         clock: m.clock,
         own: m.own_to_call,
+        lets_in: m.lets_in,
         fills: place(&m.fills),
     }
 }

@@ -601,6 +601,23 @@ impl Linkage {
         defaults.find_map(|d| of(&program.classes[d.0 as usize]))
     }
 
+    /// The methods of a class and its superclasses, but for those that only the language calls.
+    pub fn method_names(&self, program: &Program, class: ClassId) -> Vec<Name> {
+        let mut found = Vec::new();
+        let mut at = Some(class);
+        for _ in 0..MAX_HOPS {
+            let Some(class) = at else { break };
+            let methods = program.classes[class.0 as usize].methods.iter();
+            found.extend(methods.map(|(name, _)| *name));
+            at = match self.superclass(class) {
+                Some(TypeTarget::Class(next)) => Some(next),
+                _ => None,
+            };
+        }
+        found.retain(|name| !program.names.text(*name).starts_with("__"));
+        found
+    }
+
     /// The declared type of a field, here or in a superclass.
     pub fn field_type<'p>(
         &self,

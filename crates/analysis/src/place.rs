@@ -2,6 +2,7 @@
 //! sure that what was read still holds?
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use rustc_hash::FxHashSet;
 use toctou_core::Name;
@@ -117,7 +118,7 @@ impl Interp<'_, '_, '_> {
             Act::Write => {
                 entry
                     || write.loc == read.loc
-                        && self.is_raised(write)
+                        && (self.is_raised(write) || self.is_spent(r, write))
                         && self.reads_in_place(read, w)
             }
             _ => false,
@@ -129,22 +130,99 @@ impl Interp<'_, '_, '_> {
     pub(crate) fn is_searched(&self, r: usize, write: &Event) -> bool {
         let read = &self.events[r];
         let own = read.call.is_none() && write.call.is_none();
-        own && read.act == Act::Check
-            && write.act == Act::Append
-            && write.loc.kind == ResourceKind::Memory
-            && matches!(self.cx.syms.kind(read.loc.key), SymKind::Index(list, _) if *list == write.loc.key)
-            && self.said_at(r, write.at.block).1 == Some(false)
+        if !own || write.act != Act::Append || write.loc.kind != ResourceKind::Memory {
+            return false;
+        }
+        match read.act {
+            Act::Check => {
+                matches!(self.cx.syms.kind(read.loc.key), SymKind::Index(list, _) if *list == write.loc.key)
+                    && self.said_at(r, write.at.block).1 == Some(false)
+            }
+            Act::Read => read.loc == write.loc && self.is_gone_through(r, write),
+            _ => false,
+        }
+    }
+
+    /// Was each of what is in a list compared with something, and none is the same?
+    fn is_gone_through(&self, r: usize, write: &Event) -> bool {
+        let of_list = |s: Sym| self.deps_of(s).has_event(r as u32);
+        let decisions = self.decisions(write.at.block);
+        decisions
+            .iter()
+            .any(|&(_, sym, holds)| match *self.cx.syms.kind(sym) {
+                SymKind::Eq(a, b) => {
+                    let constant = self.is_constant(a) || self.is_constant(b);
+                    !holds && !constant && of_list(a) != of_list(b)
+                }
+                _ => false,
+            })
     }
 
     /// Is something added to what was there? (`active--` at the end gives a place back.)
     fn is_raised(&self, write: &Event) -> bool {
-        let insts = &self.function.blocks[write.at.block as usize].insts;
-        let value = match insts[write.at.inst as usize].op {
-            Op::StoreVar { value, .. } | Op::SetField { value, .. } => value,
-            _ => return false,
+        matches!(self.combined(write), Some((BinOp::Add, ..)))
+    }
+
+    /// Is there less of it by as much as there had to be? (`if (balance < n) throw …; balance -= n`)
+    pub(crate) fn is_spent(&self, r: usize, write: &Event) -> bool {
+        let Some((BinOp::Arith, left, right)) = self.combined(write) else {
+            return false;
         };
+        let limits = self.limits(r, write);
+        limits.contains(&self.val(left)) || limits.contains(&self.val(right))
+    }
+
+    /// Of what two values and how is it made, what is written here?
+    fn combined(&self, write: &Event) -> Option<(BinOp, Var, Var)> {
+        let value = self.set_to(write)?;
         let mut all = self.function.blocks.iter().flat_map(|b| &b.insts);
-        all.any(|inst| matches!(inst.op, Op::Binary { dst, op: BinOp::Add, .. } if dst == value))
+        all.find_map(|inst| match inst.op {
+            Op::Binary {
+                dst,
+                op,
+                left,
+                right,
+            } if dst == value => Some((op, left, right)),
+            _ => None,
+        })
+    }
+
+    /// What a statement of this function sets a place to.
+    fn set_to(&self, write: &Event) -> Option<Var> {
+        let insts = &self.function.blocks[write.at.block as usize].insts;
+        match insts.get(write.at.inst as usize)?.op {
+            Op::StoreVar { value, .. }
+            | Op::SetField { value, .. }
+            | Op::SetIndex { value, .. } => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Is it one of several states that was looked for, and another that is set? Whoever finds it
+    /// in the first state takes it for itself: a task that is open, a job that is queued.
+    pub(crate) fn is_passed_on(&self, r: usize, write: &Event) -> bool {
+        let set = self.set_to(write).map(|var| self.val(var));
+        let Some(next) = set.filter(|v| self.is_state(*v)) else {
+            return false;
+        };
+        let decisions = self.decisions(write.at.block);
+        decisions.iter().any(|&(_, sym, holds)| {
+            let SymKind::Eq(a, b) = *self.cx.syms.kind(sym) else {
+                return false;
+            };
+            let read = |s: Sym| self.deps_of(s).has_event(r as u32);
+            let state = |s: Sym| self.is_state(s) && s != next;
+            holds && (read(a) && state(b) || read(b) && state(a))
+        })
+    }
+
+    /// A word or a member of an enumeration. (Of yes and no, one says that it is done.)
+    fn is_state(&self, sym: Sym) -> bool {
+        match *self.cx.syms.kind(sym) {
+            SymKind::Str(text) => !self.cx.names.text(text).is_empty(),
+            SymKind::Field(base, _) => matches!(self.cx.syms.kind(base), SymKind::Class(_)),
+            _ => false,
+        }
     }
 
     /// A collection in memory, gone through with pauses, and written out whole.
@@ -450,6 +528,11 @@ impl Interp<'_, '_, '_> {
                 _ => false,
             };
         };
+        // An object that was read to be changed, and locked by that, is the session's until it ends.
+        let held = |r: &Rc<Row>| r.locking && r.record;
+        if row.record && read.row.as_ref().is_some_and(held) {
+            return true;
+        }
         // Compare and swap: a column is compared with what was read.
         let cas = row.conditions.iter().any(|(column, deps)| {
             deps.events()

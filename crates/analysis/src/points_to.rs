@@ -88,6 +88,10 @@ enum Use {
     GetAny {
         dst: Node,
     },
+    /// A method or field of it, by a name that is only known when it runs.
+    Member {
+        dst: Node,
+    },
     SetAny {
         value: Node,
     },
@@ -513,6 +517,14 @@ impl PointsTo {
                     _ => {}
                 }
             }
+            Use::Member { dst } => match self.objs[obj.0 as usize] {
+                Obj::Instance(class) | Obj::Class(class) => {
+                    for name in env.linkage.method_names(env.program, class) {
+                        self.get(env, obj, name, dst);
+                    }
+                }
+                _ => self.apply(env, Use::GetAny { dst }, obj),
+            },
             Use::SetAny { value } => {
                 let elem = self.elem(obj);
                 self.copy(value, elem);
@@ -527,11 +539,17 @@ impl PointsTo {
                     self.copy(elem, inner);
                     self.add(dst, pair);
                 }
-                // A table that was written down, gone through.
+                // A table that was written down, gone through: what it holds, or that with its
+                // name.
                 if let Obj::Literal(_) = self.objs[obj.0 as usize] {
+                    let pair = self.obj(Obj::Array(elem.0 | 1 << 31));
+                    let inner = self.elem(pair);
+                    self.copy(elem, inner);
                     for (_, node) in self.field_list.get(&obj).cloned().unwrap_or_default() {
                         self.copy(node, dst);
+                        self.copy(node, inner);
                     }
+                    self.add(dst, pair);
                 }
             }
             Use::Callee(call) => self.called(env, call, obj, None),

@@ -9,7 +9,7 @@ use toctou_core::{FileRole, Name, Span};
 use toctou_models::{LockScope, Mode};
 
 use crate::context::{Context, DefectKind, FoundEntry, Thread};
-use crate::effect::{Act, Frame, Lock, Row, Window};
+use crate::effect::{Act, Frame, Loc, Lock, Row, Window};
 use crate::order;
 use crate::roots::{
     activations, handlers_at_once, has_threads, is_constructor, is_served, is_server, is_shared,
@@ -77,6 +77,8 @@ pub struct ReachedWindow {
     pub snapshot: Option<String>,
     /// The code round it has handlers that clients reach.
     pub in_server: bool,
+    /// One process serves all clients, since it has the port.
+    pub one_process: bool,
     pub meet: FuncId,
     pub gap: Option<Span>,
     pub data: bool,
@@ -86,6 +88,10 @@ pub struct ReachedWindow {
     pub compared: bool,
     /// … with a limit, and then there is one more of it.
     pub counted: bool,
+    /// … and it is made less by as much as there had to be.
+    pub spent: bool,
+    /// One of several states was looked for, and another is set.
+    pub passed_on: bool,
     /// Only where there is a value already is it replaced.
     pub renews: bool,
     /// It is made anew because it was too old.
@@ -229,7 +235,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     let unasked = |kind| matches!(kind, EntryKind::Export | EntryKind::Startup);
     let asked = roots.iter().filter(|r| !unasked(r.kind));
     let on_request = order::reachable(edges, asked.map(|r| r.handler));
-    cx.early = crate::early::functions(&mut cx, &on_request);
+    cx.early = crate::early::functions(&mut cx, &roots, &on_request);
     let activations = activations(&cx, &roots, edges);
     // A text that a client brings along can be any.
     let brought = |root: &FoundEntry| {
@@ -345,6 +351,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
         windows.push(found);
     }
     let in_server = is_server(&roots);
+    let one_process = crate::early::is_one_process(&cx);
     let group = module_groups(cx.program);
     let group_of = |f: FuncId| group[cx.program.function_module[f.0 as usize].0 as usize];
     let relinked: FxHashSet<u32> = cx
@@ -358,6 +365,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     for w in &mut windows {
         w.relinked = relinked.contains(&group_of(w.meet));
         w.in_server = in_server;
+        w.one_process = one_process;
         drop_started(&mut w.reached_by);
         w.reached_by.sort();
         w.reached_by
@@ -585,12 +593,15 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         path_check: w.path_check,
         snapshot: w.snapshot.map(|s| cx.display(s, w.meet)),
         in_server: false,
+        one_process: false,
         meet: w.meet,
         gap: w.gap,
         data: w.data,
         tested: w.tested,
         compared: w.compared,
         counted: w.counted,
+        spent: w.spent,
+        passed_on: w.passed_on,
         renews: w.renews,
         aged: w.aged,
         expired: w.expired,
@@ -602,7 +613,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         },
         opens: w.opens,
         latched: w.latched,
-        early: cx.early.contains(&w.meet),
+        early: cx.early.contains(&w.meet) && is_one_place(cx, w),
         keyed: w.keyed,
         checked: w
             .checked
@@ -642,6 +653,22 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
     }
 }
 
+/// Is the place the same whoever calls the function where read and write meet? (Of memory, that
+/// it has a name of its own is what makes it shared.)
+fn is_one_place(cx: &Context<'_, '_>, w: &Rc<Window>) -> bool {
+    let given = |part: Sym| matches!(cx.syms.kind(part), SymKind::Param(_) | SymKind::Unknown(_));
+    w.loc.kind == ResourceKind::Memory || !cx.syms.any(meets_at(cx, w).key, given)
+}
+
+/// The place in the words of the function where read and write meet: the summary that holds the
+/// window in its own terms.
+fn meets_at(cx: &Context<'_, '_>, w: &Rc<Window>) -> Loc {
+    let own = cx.summaries[w.meet.0 as usize]
+        .as_ref()
+        .and_then(|s| s.windows.iter().find(|o| o.id == w.id && o.path.is_none()));
+    own.map_or(w.loc, |own| own.loc)
+}
+
 /// Does nobody write anything else there?
 fn is_alike(cx: &Context<'_, '_>, w: &Window) -> bool {
     let name = crate::alike::name(&cx.syms, w.loc.key);
@@ -668,16 +695,8 @@ fn merge(into: &mut ReachedWindow, w: &Rc<Window>, reach: Reach, cx: &Context<'_
     into.reached_by.push(reach);
 }
 
-/// The resource in the words of the function where read and write meet: the
-/// summary that holds the window in its own terms.
 fn names_at_meet(cx: &Context<'_, '_>, w: &Rc<Window>) -> (String, Option<String>) {
-    let own = cx.summaries[w.meet.0 as usize]
-        .as_ref()
-        .and_then(|s| s.windows.iter().find(|o| o.id == w.id && o.path.is_none()));
-    let (loc, from) = match own {
-        Some(own) => (own.loc, w.meet),
-        None => (w.loc, w.meet),
-    };
+    let (loc, from) = (meets_at(cx, w), w.meet);
     let text = |s: Sym| cx.display(s, from);
     let key = match cx.syms.kind(loc.key) {
         SymKind::Str(n) => cx.names.text(*n).to_owned(),

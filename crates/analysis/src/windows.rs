@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::{BlockId, Term};
+use toctou_core::ir::{BlockId, Term, Var};
 use toctou_models::Mode;
 
 use crate::effect::{Act, Deps, Event, Loc, LockKind, Pos, Window};
@@ -257,6 +257,10 @@ impl Interp<'_, '_, '_> {
         if resolved && !(read.judged && self.is_of_path(r as u32, read, write)) {
             return None;
         }
+        // Who writes it has resolved and judged it, too: the window is there.
+        if resolved && self.is_resolved_below(r, write) {
+            return None;
+        }
         let path_check = resolved;
         let snapshot = self.is_snapshot(r as u32, write, data);
         let counted = tested && self.counts_up(r, w);
@@ -380,6 +384,8 @@ impl Interp<'_, '_, '_> {
             tested,
             compared: self.is_compared(r, write),
             counted,
+            spent: counted && self.is_spent(r, write),
+            passed_on: tested && !data && self.is_passed_on(r, write),
             renews: tested && self.renews(r, write),
             aged: tested
                 && !data
@@ -444,6 +450,18 @@ impl Interp<'_, '_, '_> {
         let hoped = held.hoped_at(read.at) & held.hoped_at(write.at) & !walk.broken;
         self.protect_hoped(&mut window, hoped);
         self.is_open(&window).then_some(window)
+    }
+
+    /// Does the call that uses a path judge by itself where it leads?
+    fn is_resolved_below(&self, r: usize, write: &Event) -> bool {
+        let below = |(i, e): (usize, &Event)| {
+            i != r
+                && e.call == write.call
+                && e.act == Act::Resolve
+                && e.judged
+                && write.ctrl.has_event(i as u32)
+        };
+        write.call.is_some() && self.events.iter().enumerate().any(below)
     }
 
     /// Is a file a lock that is taken after this place, by creating it?
@@ -513,14 +531,19 @@ impl Interp<'_, '_, '_> {
 
     /// Is what was read compared with a limit, and whoever is above it refused?
     pub(crate) fn is_limited(&self, r: usize, write: &Event) -> bool {
+        !self.limits(r, write).is_empty()
+    }
+
+    /// The limits that what was read is compared with, where whoever is above them is refused.
+    pub(crate) fn limits(&self, r: usize, write: &Event) -> Vec<Sym> {
         self.decisions(write.at.block)
             .iter()
-            .any(|&(control, sym, _)| {
+            .filter_map(|&(control, sym, _)| {
                 let SymKind::Call(call) = self.cx.syms.kind(sym) else {
-                    return false;
+                    return None;
                 };
                 let [left, right] = *call.args else {
-                    return false;
+                    return None;
                 };
                 let seen = self.events[r].at.block;
                 let before = seen == control.block || self.cfg.dominates(seen, control.block);
@@ -532,10 +555,16 @@ impl Interp<'_, '_, '_> {
                         && !self.is_age(right)
                         && !matches!(self.cx.syms.kind(s), SymKind::Str(_) | SymKind::Bool(_))
                 };
-                call.callee == crate::sym::CalleeSym::Method(self.cx.words.op)
-                    && self.is_refused_otherwise(control, write.at.block)
-                    && (counted(left) && limit(right) || counted(right) && limit(left))
+                let asked = call.callee == crate::sym::CalleeSym::Method(self.cx.words.op)
+                    && self.is_refused_otherwise(control, write.at.block);
+                let found = match (counted(left) && limit(right), counted(right) && limit(left)) {
+                    (true, _) => Some(right),
+                    (_, true) => Some(left),
+                    _ => None,
+                };
+                found.filter(|_| asked)
             })
+            .collect()
     }
 
     /// Does the other way out of a condition end there, rather than go on with the rest? A
@@ -581,7 +610,11 @@ impl Interp<'_, '_, '_> {
                 _ => None,
             };
             let mut way = std::iter::successors(Some(from), next).take(MAX_REFUSAL);
-            way.any(|at| matches!(blocks[at.0 as usize].term, Term::Throw(_)))
+            way.any(|at| match blocks[at.0 as usize].term {
+                Term::Throw(_) => true,
+                Term::Return(Some(answer)) => self.is_told_no(answer),
+                _ => false,
+            })
         };
         self.cfg.controls_of(write.at.block).iter().any(|control| {
             let Term::Branch {
@@ -595,6 +628,18 @@ impl Interp<'_, '_, '_> {
             let other = if control.way == 0 { otherwise } else { then };
             self.deps_of(self.val(cond)).has_event(r as u32) && throws(other)
         })
+    }
+
+    /// An answer that was made up for it, with nothing in it that was read.
+    fn is_told_no(&self, answer: Var) -> bool {
+        let sym = self.val(answer);
+        let made_up = match self.cx.syms.kind(sym) {
+            SymKind::Str(text) => !self.cx.names.text(*text).is_empty(),
+            SymKind::Concat(_) | SymKind::Object(_) => true,
+            SymKind::Array(items) => !items.is_empty(),
+            _ => false,
+        };
+        made_up && self.deps_of(sym).events().next().is_none()
     }
 
     /// Does the write happen where what was read is there, or where it is not?

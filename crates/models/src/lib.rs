@@ -18,7 +18,7 @@ pub use load::{
 };
 pub use place::{PlaceBase, PlaceError, PlaceExpr};
 pub use schema::{
-    CallModel, Callback, CallbackTime, ChainModel, ClassEntryModel, Clock, Cost, Do, Effect,
+    CallModel, Callback, CallbackTime, ChainModel, ClassEntryModel, Clock, Cost, Do, Door, Effect,
     EntryModel, ExportEntryModel, Letters, Library, LockScope, MarkedEntryModel, Mode, Param,
     Place, ResultModel, RunsModel, When,
 };

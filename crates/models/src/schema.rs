@@ -205,6 +205,19 @@ pub struct CallModel {
     /// asynchronous context's value.
     #[serde(default)]
     pub own_to_call: bool,
+    /// Clients are let in by it, and are heard from then on.
+    #[serde(default)]
+    pub lets_in: Option<Door>,
+}
+
+/// By which way clients are let in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Door {
+    /// Through a port, of which a machine has one: one process serves all of them.
+    Port,
+    /// Each by a process that was started for it, or nobody knows how.
+    Any,
 }
 
 /// What is done to the letters of a text.
@@ -562,6 +575,8 @@ pub enum ResultModel {
     /// `"made"`: known by what it was made with, two of the same arguments are one.
     /// `"format"`: the text of argument 0, with the other arguments where it has `%s`, `%d` …
     /// `"added"`: the elements of argument 0, and behind them the other arguments.
+    /// `"member"`: a field or method of argument 0, by a name that is only known when it runs;
+    /// `"members"`: a list of all of them, each with its name.
     /// `"values"`: a list of what the fields of argument 0 hold. `"pairs"`: a list of pairs, each
     /// a field's name and what it holds. `"table"`: a table made of a list of such pairs.
     /// `"published"`: what the effect read, put there whole for others to look at.

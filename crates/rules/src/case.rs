@@ -274,7 +274,7 @@ impl Case<'_> {
         let busy = w.constant && is_busy_flag(&w.key);
         // Both are told that it is theirs, where one was to be turned away.
         let claimed = w.refuses && !w.constant && !w.given_back;
-        !(w.other_writes || busy || claimed || w.changed_within)
+        !(w.other_writes || busy || claimed || w.changed_within || w.spent || w.passed_on)
     }
 
     /// The columns that are written are others than those that were read: what

@@ -79,7 +79,8 @@ const DOUBTS: &[Doubt] = &[
         says: "the server has set it before it lets anybody in",
         holds: |case, rule| {
             let w = case.w;
-            is(rule, &[&memory_check_then_act::META]) && w.early && w.write_positive == Some(false)
+            let rules = [&memory_check_then_act::META, &file_check_then_act::META];
+            is(rule, &rules) && w.early && w.write_positive == Some(false)
         },
     },
     Doubt {
@@ -134,6 +135,10 @@ const DOUBTS: &[Doubt] = &[
     Doubt {
         says: "nobody is seen to call it, and it takes two processes in the same instant",
         holds: |case, _| !case.is_served() && !case.w.in_process,
+    },
+    Doubt {
+        says: "one process serves all clients, which has the port, and it takes a second one on the same data",
+        holds: |case, _| case.w.one_process && !case.w.in_process,
     },
     Doubt {
         says: "the file is written several calls below the function that has looked for it",

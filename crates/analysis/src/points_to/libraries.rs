@@ -137,17 +137,30 @@ impl PointsTo {
                     self.copy(arg, dst);
                 }
             }
-            ResultRule::Values | ResultRule::Pairs => {
+            ResultRule::Values | ResultRule::Pairs | ResultRule::Members => {
                 if let Some(&arg) = args.first() {
                     let list = self.obj(Obj::Array(dst.0));
                     let mut elem = self.elem(list);
-                    if rule.result == ResultRule::Pairs {
+                    if rule.result != ResultRule::Values {
                         let pair = self.obj(Obj::Array(elem.0 | 1 << 31));
                         self.add(elem, pair);
                         elem = self.elem(pair);
                     }
-                    self.on(env, arg, Use::GetAny { dst: elem });
+                    let each = match rule.result {
+                        ResultRule::Members => Use::Member { dst: elem },
+                        _ => Use::GetAny { dst: elem },
+                    };
+                    self.on(env, arg, each);
                     self.add(dst, list);
+                }
+            }
+            ResultRule::Member => {
+                if let Some(&arg) = args.first() {
+                    self.on(env, arg, Use::Member { dst });
+                }
+                // What it is if there is none of that name.
+                if let Some(&default) = args.get(2) {
+                    self.copy(default, dst);
                 }
             }
             ResultRule::Table => {

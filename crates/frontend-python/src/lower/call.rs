@@ -170,6 +170,12 @@ impl<'a> Lower<'a> {
                 self.emit(span, Op::Object { dst, fields });
                 Some(dst)
             }
+            ("any" | "all" | "next", [Expr::Generator(each)]) => Some(self.one_of(each)),
+            ("next", [Expr::Generator(each), default]) => {
+                let found = self.one_of(each);
+                let default = self.expr(default);
+                Some(self.phi(span, vec![found, default]))
+            }
             ("list" | "set", []) => {
                 let dst = self.temp();
                 let items = Vec::new();

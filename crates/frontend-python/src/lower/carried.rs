@@ -5,7 +5,7 @@
 use ruff_python_ast::{self as ast, Expr, Stmt};
 use rustc_hash::FxHashMap;
 use toctou_core::Span;
-use toctou_core::ir::{Arg, CallKind, Callee, Op, TypeRef, Var};
+use toctou_core::ir::{Arg, CallKind, Callee, Cell, Op, TypeRef, Var, VarInfo, VarKind};
 
 use super::{Lower, at};
 use crate::types;
@@ -43,10 +43,37 @@ impl<'a> Lower<'a> {
         }
     }
 
-    fn shared(&mut self, span: Span, name: &str) -> Var {
-        let var = self.opaque(span, Vec::new());
-        self.set_var_type(var, name);
-        var
+    /// What all handlers share: a variable of the module, under a name that no program has.
+    fn shared(&mut self, span: Span, name: &'static str) -> Var {
+        let known = self.kept.iter().find(|(kept, _)| *kept == name);
+        let cell = match known {
+            Some((_, cell)) => *cell,
+            None => {
+                let ty = self.names.intern(name);
+                let info = VarInfo {
+                    name: Some(ty),
+                    kind: VarKind::Let,
+                    captured: true,
+                    lent: false,
+                    ty: Some(TypeRef {
+                        name: ty,
+                        element: None,
+                    }),
+                };
+                let module = self.outer.first_mut().unwrap_or(&mut self.f);
+                let var = module.var(info);
+                let cell = Cell {
+                    owner: module.id,
+                    var,
+                };
+                self.kept.push((name, cell));
+                cell
+            }
+        };
+        let dst = self.temp();
+        self.emit(span, Op::LoadVar { dst, cell });
+        self.set_var_type(dst, name);
+        dst
     }
 
     /// `FastMCP(lifespan=f)`: what `f` hands out is there for all handlers.
@@ -67,13 +94,9 @@ impl<'a> Lower<'a> {
         match e.attr.as_str() {
             FIELD => {
                 let kept = self.shared(span, LIFESPAN);
-                let kept = self.get_field(span, kept, FIELD);
-                self.phi(span, vec![dst, kept])
+                self.get_field(span, kept, FIELD)
             }
-            "state" if is_app(&e.value) => {
-                self.set_var_type(dst, STATE);
-                dst
-            }
+            "state" if is_app(&e.value) => self.shared(span, STATE),
             _ => dst,
         }
     }

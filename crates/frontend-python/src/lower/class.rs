@@ -222,6 +222,15 @@ impl<'a> Lower<'a> {
                 let name = self.names.intern(name.id.as_str());
                 self.add_field(id, name, ty, false, at(s));
             }
+            // `__tablename__ = "notes"` says something about the class itself, by a name that
+            // nobody else gives meaning to.
+            if let Stmt::Assign(s) = statement
+                && let [Expr::Name(name)] = s.targets.as_slice()
+                && is_said_of_class(name.id.as_str())
+            {
+                let name = self.names.intern(name.id.as_str());
+                self.add_field(id, name, None, true, at(s));
+            }
         }
     }
 
@@ -356,6 +365,10 @@ fn is_stub(body: &[Stmt]) -> bool {
         ),
         _ => false,
     })
+}
+
+fn is_said_of_class(name: &str) -> bool {
+    name.len() > 4 && name.starts_with("__") && name.ends_with("__")
 }
 
 fn is_class_var(annotation: &Expr) -> bool {

@@ -14,12 +14,51 @@ pub(super) enum Made<'a> {
 }
 
 impl<'a> Lower<'a> {
+    /// `next(x for x in xs if …)`, `any(f(x) for x in xs)`: one of what is put together.
+    pub(super) fn one_of(&mut self, e: &'a ast::ExprGenerator) -> Var {
+        let made = Made::List(&e.elt);
+        self.gone_through(super::span(e.range), &e.generators, made)
+            .0
+    }
+
     pub(super) fn comprehension(
         &mut self,
         span: Span,
         generators: &'a [ast::Comprehension],
         made: Made<'a>,
     ) -> Var {
+        let (item, key) = self.gone_through(span, generators, made);
+        let dst = self.temp();
+        match key {
+            Some(key) => self.emit(
+                span,
+                Op::Object {
+                    dst,
+                    fields: vec![(Key::Computed(key), item)],
+                },
+            ),
+            None => self.emit(
+                span,
+                Op::Array {
+                    dst,
+                    items: vec![Arg {
+                        value: item,
+                        spread: false,
+                        name: None,
+                    }],
+                },
+            ),
+        }
+        dst
+    }
+
+    /// The loops: what they make last, and under which key.
+    fn gone_through(
+        &mut self,
+        span: Span,
+        generators: &'a [ast::Comprehension],
+        made: Made<'a>,
+    ) -> (Var, Option<Var>) {
         let item = self.f.var(VarInfo {
             name: None,
             kind: VarKind::Let,
@@ -70,27 +109,6 @@ impl<'a> Lower<'a> {
             }
             self.leave(span);
         }
-        let dst = self.temp();
-        match key {
-            Some(key) => self.emit(
-                span,
-                Op::Object {
-                    dst,
-                    fields: vec![(Key::Computed(key), item)],
-                },
-            ),
-            None => self.emit(
-                span,
-                Op::Array {
-                    dst,
-                    items: vec![Arg {
-                        value: item,
-                        spread: false,
-                        name: None,
-                    }],
-                },
-            ),
-        }
-        dst
+        (item, key)
     }
 }

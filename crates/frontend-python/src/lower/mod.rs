@@ -54,6 +54,8 @@ pub(crate) struct Lower<'a> {
     makers: Vec<(Name, Var)>,
     /// Names of the methods of this file's classes.
     methods: FxHashMap<&'a str, Vec<&'a str>>,
+    /// Variables for what a framework carries to all handlers.
+    kept: Vec<(&'static str, toctou_core::ir::Cell)>,
 }
 
 /// One function under construction.
@@ -140,6 +142,7 @@ pub(crate) fn lower<'a>(
         typed: FxHashSet::default(),
         makers: Vec::new(),
         methods: carried::methods(body),
+        kept: Vec::new(),
     };
     lower.program(body);
     lower.module.names = lower.names;

@@ -39,6 +39,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/python/http.toml"),
     ),
     (
+        "python/inspect.toml",
+        include_str!("../../libraries/python/inspect.toml"),
+    ),
+    (
         "python/kv.toml",
         include_str!("../../libraries/python/kv.toml"),
     ),
@@ -47,12 +51,20 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/python/lancedb.toml"),
     ),
     (
+        "python/listen.toml",
+        include_str!("../../libraries/python/listen.toml"),
+    ),
+    (
         "python/locks.toml",
         include_str!("../../libraries/python/locks.toml"),
     ),
     (
         "python/mcp-classes.toml",
         include_str!("../../libraries/python/mcp-classes.toml"),
+    ),
+    (
+        "python/mcp-tools.toml",
+        include_str!("../../libraries/python/mcp-tools.toml"),
     ),
     (
         "python/mcp.toml",

@@ -250,6 +250,8 @@ fn call(model: &CallModel, what: Names) -> Checked {
                 | "added"
                 | "values"
                 | "pairs"
+                | "member"
+                | "members"
                 | "table"
                 | "published"
         ) || word

@@ -113,6 +113,42 @@ async def ensure(name: str):
 }
 
 #[test]
+fn a_class_that_names_its_table_is_one() {
+    let source = |table: &str, find: &str| {
+        format!(
+            "from sqlalchemy import Column, Integer, String, create_engine, select
+from sqlalchemy.orm import declarative_base, sessionmaker
+from mcp.server.fastmcp import FastMCP
+mcp = FastMCP(\"x\")
+Base = declarative_base()
+make = sessionmaker(bind=create_engine(\"postgresql://\"))
+
+class Item(Base):
+    {table}
+    name = Column(String, primary_key=True)
+    stock = Column(Integer)
+
+@mcp.tool()
+def take(name: str, count: int):
+    with make() as session:
+        item = {find}
+        item.stock = item.stock - count
+        session.commit()
+"
+        )
+    };
+    let table = "__tablename__ = \"items\"";
+    let by_query = "session.query(Item).filter(Item.name == name).first()";
+    expect(&["db-lost-update"], &source(table, by_query));
+    let by_select = "session.execute(select(Item).where(Item.name == name)).scalar_one()";
+    expect(&["db-lost-update"], &source(table, by_select));
+    // Another one who wants to change it waits.
+    let locked = by_select.replace("== name)", "== name).with_for_update()");
+    expect(&[], &source(table, &locked));
+    expect(&[], &source("title = \"items\"", by_select));
+}
+
+#[test]
 fn who_catches_the_conflict_has_seen_to_it() {
     expect(
         &[],

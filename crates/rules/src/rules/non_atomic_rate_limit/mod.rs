@@ -31,6 +31,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     if case.is(ResourceKind::File) || !case.is_open() || case.deletes() {
         return None;
     }
+    // What is spent is no limit, unless it is called one.
+    if w.spent && !case.subject_mentions(LIMITS) {
+        return None;
+    }
     if w.waits {
         return waits(case);
     }
