@@ -824,6 +824,16 @@ impl Interp<'_, '_, '_> {
             return None;
         }
         let value = effect.value.as_ref().and_then(|p| self.place(p, view));
+        // Under a name that nobody else has it is one more, and nobody's loss.
+        let adds = kind == ResourceKind::Memory
+            && act == Act::Write
+            && entry.is_some()
+            && self.cx.syms.is_of_fresh_entry(loc.key);
+        let (act, loc) = if adds {
+            (Act::Append, Loc { key, ..loc })
+        } else {
+            (act, loc)
+        };
         if kind == ResourceKind::Memory {
             if !self.cx.may_be_shared(loc.key) {
                 if let Some(v) = value {

@@ -138,9 +138,11 @@ impl<'a> Interp<'_, 'a, '_> {
             self.dispatched.push((self.at, funcs.clone()));
         }
         for f in &funcs {
+            let args = self.bound_args(*f, &view);
+            self.note_maker(*f, &args);
             let entry = Entry {
                 recv,
-                args: self.bound_args(*f, &view),
+                args,
                 named: by_name(&view),
                 bound: bound.clone(),
                 detached: !awaited,

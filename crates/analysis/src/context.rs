@@ -160,6 +160,10 @@ pub struct Context<'a, 'm> {
     pub written: FxHashSet<Name>,
     pub entries: Vec<FoundEntry>,
     pub requests: Vec<crate::requests::Request>,
+    /// Objects that hold what was read from files: see [`crate::made`].
+    pub made: Vec<crate::made::Made>,
+    /// Functions that make objects of what they are given: the class, and which fields get what.
+    pub makers: FxHashMap<FuncId, Vec<crate::made::Makes>>,
     /// Tables of handlers: who calls out of one, and what is in it.
     pub tables: Vec<(FuncId, Vec<FuncId>)>,
     pub defects: Vec<FoundDefect>,
@@ -329,6 +333,8 @@ impl<'a, 'm> Context<'a, 'm> {
             named_part_made_with: FxHashMap::default(),
             entries: Vec::new(),
             requests: Vec::new(),
+            made: Vec::new(),
+            makers: FxHashMap::default(),
             tables: Vec::new(),
             defects: Vec::new(),
             entered: FxHashSet::default(),
@@ -422,6 +428,11 @@ impl<'a, 'm> Context<'a, 'm> {
             at = base;
         }
         false
+    }
+
+    /// Is a field of this name of a type that is made for sharing?
+    pub fn is_holder_field(&self, field: Name) -> bool {
+        self.holder_fields.contains(&field)
     }
 
     /// Is a place in memory reached through a type that is made for sharing?

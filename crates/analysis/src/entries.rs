@@ -262,6 +262,7 @@ impl Interp<'_, '_, '_> {
                 ..Default::default()
             };
             self.note_call(f, &entry);
+            self.note_spawned_request(f);
             self.add_entry(FoundEntry {
                 kind: EntryKind::Timer,
                 name: name.clone(),

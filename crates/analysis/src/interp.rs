@@ -868,6 +868,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             self.add_deps(sym, &deps);
         }
         self.set(dst, sym);
+        self.note_made(dst, fields);
     }
 
     fn is_param(&self, sym: Sym) -> bool {

@@ -10,7 +10,7 @@
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::finding::{EntryKind, ResourceKind};
 use toctou_core::ir::{Cell, ClassId, FuncId, FuncKind, Op};
 use toctou_core::{FileRole, Name, Span};
@@ -18,6 +18,7 @@ use toctou_models::Mode;
 
 use crate::context::{Context, FoundEntry};
 use crate::effect::{Act, Event, Source, Trail, Window};
+use crate::made::Made;
 use crate::order;
 use crate::roots::is_served;
 use crate::sym::{self, Sym, SymKind};
@@ -53,7 +54,8 @@ pub(crate) fn windows(
         .filter(|r| r.kind == EntryKind::Startup && role(cx, r.handler) == FileRole::Product);
     let begun = order::reachable(edges, begun.map(|r| r.handler));
     let at_start = |f: FuncId| begun[f.0 as usize] && !called[f.0 as usize];
-    let loads = loads(cx, at_start);
+    let changed = changed(cx, &called);
+    let loads = loads(cx, at_start, &changed);
     if loads.is_empty() {
         return Vec::new();
     }
@@ -105,7 +107,33 @@ fn is_whole(e: &Event) -> bool {
         && !e.constant
 }
 
-fn loads(cx: &mut Context<'_, '_>, at_start: impl Fn(FuncId) -> bool) -> Loads {
+/// Fields that calls change. What was only read when the process started is the same for all.
+fn changed(cx: &Context<'_, '_>, called: &[bool]) -> FxHashSet<Keeper> {
+    let mut out = FxHashSet::default();
+    for f in (0..cx.summaries.len() as u32).map(FuncId) {
+        let Some(summary) = cx.summaries[f.0 as usize].as_ref() else {
+            continue;
+        };
+        if !called[f.0 as usize] {
+            continue;
+        }
+        for event in &summary.events {
+            if event.loc.kind == ResourceKind::Memory
+                && event.act.is_write()
+                && let Some(keeper) = keeper(cx, f, event.loc.key)
+            {
+                out.insert(keeper);
+            }
+        }
+    }
+    out
+}
+
+fn loads(
+    cx: &mut Context<'_, '_>,
+    at_start: impl Fn(FuncId) -> bool,
+    changed: &FxHashSet<Keeper>,
+) -> Loads {
     let mut out = Loads::default();
     for f in (0..cx.summaries.len() as u32).map(FuncId) {
         let Some(summary) = cx.summaries[f.0 as usize].clone() else {
@@ -143,7 +171,48 @@ fn loads(cx: &mut Context<'_, '_>, at_start: impl Fn(FuncId) -> bool) -> Loads {
             }
         }
     }
+    for made in std::mem::take(&mut cx.made) {
+        if !at_start(made.func) || role(cx, made.func) != FileRole::Product {
+            continue;
+        }
+        for loaded in &made.loaded {
+            if !at_start(loaded.trail.last().func) {
+                continue;
+            }
+            let keeper = Keeper::Field(made.class, loaded.field);
+            if !changed.contains(&keeper) && !cx.is_holder_field(loaded.field) {
+                continue;
+            }
+            let load = || Load {
+                trail: Rc::clone(&loaded.trail),
+                site: loaded.site,
+            };
+            // By what the object knows it, and by a name that everybody knows.
+            if let Some((file, own)) = of_object(cx, &made, loaded.file) {
+                let class = own.then_some(made.class);
+                out.entry((keeper, file, class)).or_insert_with(load);
+            }
+            if let Some((file, None)) = file(cx, made.func, loaded.file) {
+                out.entry((keeper, file, None)).or_insert_with(load);
+            }
+        }
+    }
     out
+}
+
+/// A file's name in terms of the object that is made: what its fields hold is known by them.
+fn of_object(cx: &mut Context<'_, '_>, made: &Made, key: Sym) -> Option<(Sym, bool)> {
+    let this = cx.syms.make(SymKind::This);
+    if let Some((field, _)) = made.fields.iter().find(|(_, value)| *value == key) {
+        return Some((cx.syms.make(SymKind::Field(this, *field)), true));
+    }
+    let key = cx
+        .syms
+        .rewrite(key, &mut FxHashMap::default(), &mut |syms, s| {
+            let (field, _) = made.fields.iter().find(|(_, value)| *value == s)?;
+            Some(syms.make(SymKind::Field(this, *field)))
+        });
+    is_common(cx, key).map(|own| (key, own))
 }
 
 /// The load of the copy that a write writes back.
@@ -201,6 +270,16 @@ fn keeper(cx: &Context<'_, '_>, f: FuncId, place: Sym) -> Option<Keeper> {
 /// of variables of modules, or of fields of one class.
 fn file(cx: &mut Context<'_, '_>, f: FuncId, key: Sym) -> Option<(Sym, Option<ClassId>)> {
     let key = by_fields(cx, f, key);
+    let class = if is_common(cx, key)? {
+        Some(crate::roots::enclosing_class(cx, f)?)
+    } else {
+        None
+    };
+    Some((key, class))
+}
+
+/// Is a name made of nothing that only one call knows? Then: of fields of `this`, too?
+fn is_common(cx: &Context<'_, '_>, key: Sym) -> Option<bool> {
     let mut own = false;
     let mut stack = vec![key];
     let mut budget = 64;
@@ -222,12 +301,7 @@ fn file(cx: &mut Context<'_, '_>, f: FuncId, key: Sym) -> Option<(Sym, Option<Cl
             return None;
         }
     }
-    let class = if own {
-        Some(crate::roots::enclosing_class(cx, f)?)
-    } else {
-        None
-    };
-    Some((key, class))
+    Some(own)
 }
 
 /// In a constructor, what it was given is in the fields that it puts it into.

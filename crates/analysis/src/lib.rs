@@ -28,6 +28,7 @@ mod later;
 mod library;
 mod linkage;
 mod lock_models;
+mod made;
 mod memo;
 mod named;
 mod normal;

@@ -44,6 +44,8 @@ impl Interp<'_, '_, '_> {
     /// With `data`, does it make the new value from what it sees then?
     pub(crate) fn looks_again(&self, read: &Event, w: usize, data: bool) -> bool {
         let write = &self.events[w];
+        // That an entry is there says nothing about what is in it.
+        let part = self.attribute(read, write).filter(|_| self.guarded);
         write.call.is_some()
             && self.events.iter().enumerate().any(|(i, e)| {
                 // Of rows, it looks at those that it writes, however they were found.
@@ -56,6 +58,7 @@ impl Interp<'_, '_, '_> {
                 e.call == write.call
                     && e.act.is_read()
                     && same
+                    && part.is_none_or(|name| self.trusts_attribute(write, i as u32, name))
                     && (write.data.has_event(i as u32) || !data && write.ctrl.has_event(i as u32))
             })
     }
@@ -255,10 +258,50 @@ impl Interp<'_, '_, '_> {
             ResourceKind::Row => read.loc.key == write.loc.key && self.same_row(read, write, r),
             ResourceKind::Kv => read.loc.key == write.loc.key && read.loc.entry == write.loc.entry,
             ResourceKind::Memory => {
-                read.loc.key == write.loc.key || self.is_under_own_key(read, write, r)
+                read.loc.key == write.loc.key
+                    || self.is_under_own_key(read, write, r)
+                    || self.is_attribute_seen(read, write, r)
             }
             _ => false,
         }
+    }
+
+    /// Of an entry that was read as a whole, which attribute of it is written?
+    pub(crate) fn attribute(&self, read: &Event, write: &Event) -> Option<Name> {
+        let memory = read.loc.kind == ResourceKind::Memory && write.loc.kind == read.loc.kind;
+        let entry = matches!(self.cx.syms.kind(read.loc.key), SymKind::Index(..));
+        match *self.cx.syms.kind(write.loc.key) {
+            SymKind::Field(base, name) if memory && entry && base == read.loc.key => {
+                Some(name).filter(|n| *n != self.cx.words.content)
+            }
+            _ => None,
+        }
+    }
+
+    /// `let t = tasks.get(id).cloned(); if t.owner …; tasks.get_mut(id).owner = me`: what was
+    /// looked at is the attribute that is set.
+    fn is_attribute_seen(&self, read: &Event, write: &Event, r: u32) -> bool {
+        self.guarded
+            && self.attribute(read, write).is_some_and(|name| {
+                let mut deps = write.ctrl.on_event(r).chain(write.data.on_event(r));
+                deps.any(|d| d.attr == Some(name))
+            })
+    }
+
+    /// Was an attribute of what an event read looked at, after that, for the write?
+    pub(crate) fn trusts_attribute(&self, write: &Event, i: u32, name: Name) -> bool {
+        let of_it = |d: Dep| d.source == Source::Event(i) && d.attr == Some(name);
+        if write.call.is_some() && self.events[i as usize].call == write.call {
+            return write.ctrl.iter().chain(write.data.iter()).any(of_it);
+        }
+        // What is read twice is one term: only its place tells which one was tested.
+        let seen = self.events[i as usize].at.block;
+        self.decisions(write.at.block)
+            .iter()
+            .any(|&(control, sym, _)| {
+                let before = seen == control.block || self.cfg.dominates(seen, control.block);
+                before && self.deps_of(sym).iter().any(of_it)
+            })
     }
 
     /// `let t = tasks.get(id); …; tasks.insert(t.id, t)`: what was read under a name that

@@ -421,15 +421,21 @@ impl PointsTo {
                     continue;
                 }
                 let site = self.nodes.len() as u32;
+                let global = Entity {
+                    module: env.names.intern(GLOBAL),
+                    path: ty.name,
+                    instance: true,
+                };
                 let obj = match text.as_str() {
-                    "Map" | "Set" | "WeakMap" => {
-                        let module = env.names.intern(GLOBAL);
-                        let entity = env.entities.make(Entity {
-                            module,
-                            path: ty.name,
-                            instance: true,
-                        });
-                        Obj::Container(site, entity)
+                    "Map" | "Set" | "WeakMap" => Obj::Container(site, env.entities.make(global)),
+                    // Where models say something about lists, they are things with methods, too.
+                    "Array" => {
+                        let entity = env.entities.make(global);
+                        if env.library.knows(entity, env.entities, env.names) {
+                            Obj::Container(site, entity)
+                        } else {
+                            Obj::Array(site)
+                        }
                     }
                     _ => Obj::Array(site),
                 };

@@ -226,7 +226,10 @@ const MAX_REACHES: usize = 60;
 
 pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     let mut entries = std::mem::take(&mut cx.entries);
-    entries.extend(crate::requests::handlers(&cx, edges));
+    let asked = crate::requests::handlers(&cx, edges);
+    // A task for each message: that it is a task is no other way to get there.
+    entries.retain(|e| e.kind != EntryKind::Timer || !asked.iter().any(|r| r.handler == e.handler));
+    entries.extend(asked);
     entries.extend(crate::requests::table_entries(&cx, &entries, edges));
     cx.started.set_apart(cx.program, &mut entries);
     cx.written = crate::alike::written(&cx);

@@ -3,14 +3,14 @@
 
 use toctou_core::Name;
 use toctou_core::finding::{EntryKind, ResourceKind};
-use toctou_core::ir::{FuncId, Function, Key, Literal, Op};
+use toctou_core::ir::{FuncId, Function, Key, Literal, Op, Var};
 
 use crate::calls::CallView;
 use crate::context::{Context, FoundEntry};
 use crate::effect::Act;
 use crate::interp::Interp;
 use crate::order;
-use crate::sym::SymKind;
+use crate::sym::{Sym, SymKind};
 
 /// Something is called with a message of a client.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ const MAX_REQUESTS: usize = 256;
 /// Who listens for messages hands them to who tells methods apart, and that is not far. A library
 /// that is part of a bundle has a listener, too, and everything is somewhere below it.
 const NEAR: usize = 4;
+/// Functions within a task that are looked through for what it takes along.
+const MAX_INNER: usize = 32;
 
 impl Interp<'_, '_, '_> {
     /// Do the arguments of a call come from a client's message?
@@ -34,17 +36,10 @@ impl Interp<'_, '_, '_> {
             return;
         }
         let given = view.args.iter().chain(view.named.iter().map(|n| &n.2));
-        let word = given
-            .flat_map(|s| self.deps_of(*s).events().collect::<Vec<_>>())
-            .find_map(|(e, _)| {
-                let event = &self.events[e as usize];
-                let received = event.act == Act::Read && event.loc.kind == ResourceKind::External;
-                match self.cx.syms.kind(event.loc.key) {
-                    SymKind::Str(word) if received => Some(*word),
-                    _ => None,
-                }
-            });
-        let Some(word) = word else { return };
+        let given: Vec<Sym> = given.copied().collect();
+        let Some(word) = self.word_of(&given) else {
+            return;
+        };
         for &handler in funcs {
             let entry = FoundEntry {
                 kind: EntryKind::Tool,
@@ -62,6 +57,66 @@ impl Interp<'_, '_, '_> {
                 within: usize::MAX,
             });
         }
+    }
+
+    /// Is a message among what a task takes along? Then it is the handler, and the next message
+    /// does not wait for it.
+    pub(crate) fn note_spawned_request(&mut self, handler: FuncId) {
+        if !self.receives || !self.last_round || self.cx.requests.len() >= MAX_REQUESTS {
+            return;
+        }
+        let mut taken: Vec<Var> = Vec::new();
+        let mut stack = vec![handler];
+        let mut seen = vec![handler];
+        while let Some(f) = stack.pop() {
+            let function = self.cx.program.function(f);
+            for inst in function.blocks.iter().flat_map(|b| &b.insts) {
+                match inst.op {
+                    Op::LoadVar { cell, .. } if cell.owner == self.id => taken.push(cell.var),
+                    Op::Func { func, .. } if seen.len() < MAX_INNER && !seen.contains(&func) => {
+                        seen.push(func);
+                        stack.push(func);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        taken.sort_unstable();
+        taken.dedup();
+        let values: Vec<Sym> = taken.iter().map(|v| self.val(*v)).collect();
+        let Some(word) = self.word_of(&values) else {
+            return;
+        };
+        let entry = FoundEntry {
+            kind: EntryKind::Tool,
+            name: None,
+            handler,
+            func: self.id,
+            span: self.span,
+            dispatches: true,
+            thread: None,
+            serial: false,
+        };
+        self.push_request(Request {
+            entry,
+            word,
+            within: usize::MAX,
+        });
+    }
+
+    /// Which word stands for the messages that one of these values came from?
+    fn word_of(&mut self, values: &[Sym]) -> Option<Name> {
+        let events = values
+            .iter()
+            .flat_map(|s| self.deps_of(*s).events().collect::<Vec<_>>());
+        events.into_iter().find_map(|(e, _)| {
+            let event = &self.events[e as usize];
+            let received = event.act == Act::Read && event.loc.kind == ResourceKind::External;
+            match self.cx.syms.kind(event.loc.key) {
+                SymKind::Str(word) if received => Some(*word),
+                _ => None,
+            }
+        })
     }
 
     /// A function is called with every message, if the code behind it knows the word.

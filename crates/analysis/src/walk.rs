@@ -65,12 +65,19 @@ impl Interp<'_, '_, '_> {
             .data
             .on_event(r as u32)
             .any(|d| !d.implicit && !d.asked);
+        let part = self.attribute(read, write).filter(|_| self.guarded);
         for (i, e) in self.events.iter().enumerate() {
             if i == r || i == w || e.at == write.at || e.at == read.at || passed(e) {
                 continue;
             }
             let trusted = |i: u32| write.data.has_event(i) || !data && write.ctrl.has_event(i);
-            if e.act.is_read() && e.loc == read.loc && trusted(i as u32) {
+            // To find an entry again is not to look again at what is in it.
+            let again = match part {
+                Some(name) if e.loc == read.loc => self.trusts_attribute(write, i as u32, name),
+                Some(_) => e.loc == write.loc,
+                None => e.loc == read.loc,
+            };
+            if e.act.is_read() && again && trusted(i as u32) {
                 stops.insert(e.at);
             }
             // What is opened below, after a check there, is a window there.

@@ -42,6 +42,9 @@ const PEELED: &[&str] = &[
     "PhantomData",
     "Reverse",
 ];
+/// What frameworks hand to handlers; each has the methods of what it holds. Paths and texts have
+/// such names, too, so they count with something in them only.
+const HANDED: &[&str] = &["Data", "State", "Extension"];
 const ARRAYS: &[&str] = &[
     "Vec",
     "VecDeque",
@@ -140,6 +143,11 @@ impl Lower<'_> {
         };
         if PEELED.contains(&text.as_str()) {
             return self.convert(args.first()?, depth + 1);
+        }
+        if let ([held], true) = (args.as_slice(), HANDED.contains(&text.as_str()))
+            && !self.is_class_here(&text)
+        {
+            return self.convert(held, depth + 1);
         }
         if path.segments.len() == 1 {
             if PLAIN.contains(&text.as_str()) {

@@ -251,6 +251,11 @@ impl Lower<'_> {
         self.item(name)
     }
 
+    /// Is a type of this name declared in the file?
+    pub(crate) fn is_class_here(&mut self, name: &str) -> bool {
+        self.item(name).is_some_and(|item| item.class.is_some())
+    }
+
     fn define_function(&mut self, ident: &syn::Ident, id: FuncId) {
         let at = self.places.token(ident.span());
         let value = self.op(at, |dst| Op::Func { dst, func: id });

@@ -37,6 +37,7 @@ mod shapes_python_tools;
 mod shapes_python_values;
 mod shapes_real;
 mod shapes_rust;
+mod shapes_rust_kept;
 mod shapes_rust_reach;
 mod shapes_rust_stores;
 mod shapes_settled;
