@@ -805,7 +805,7 @@ impl Interp<'_, '_, '_> {
         };
         let act = match e.r#do {
             Do::Read | Do::Receive => Act::Read,
-            Do::Check => Act::Check,
+            Do::Check | Do::Search => Act::Check,
             Do::Resolve => Act::Resolve,
             Do::List => Act::List,
             Do::Append => Act::Append,
@@ -855,7 +855,14 @@ impl Interp<'_, '_, '_> {
                 }
             }
         }
+        // Whose list it is that a caller has handed in, the caller knows.
+        let search = e.r#do == Do::Search;
+        let root = self.cx.syms.root(loc.key);
+        if search && matches!(self.cx.syms.kind(root), SymKind::Param(_)) {
+            return None;
+        }
         let mut event = self.event(act, loc);
+        event.search = search;
         event.mode = match e.mode {
             // Who does not ask whether it was swapped goes on as if it were.
             Mode::Conditional if effect.filter.is_some() && !self.is_looked_at(view.dst) => {
@@ -873,6 +880,8 @@ impl Interp<'_, '_, '_> {
         // `if path.is_symlink()`: the call itself is the question.
         event.judged = act == Act::Resolve && self.is_judging(view, view.entity.as_slice());
         event.idempotent = effect.idempotency.iter().any(|p| self.is_given(p, view));
+        let whole = kind == ResourceKind::Memory && act == Act::Delete && entry.is_none();
+        event.empties = whole.then_some(true);
         if kind == ResourceKind::File && act == Act::Write {
             event.value = value;
             self.file_data

@@ -600,6 +600,9 @@ impl<'a> Interp<'_, 'a, '_> {
             entry: &entry,
             lexical_this,
             parent: callee.parent,
+            rest: (callee.params.len() as u32)
+                .checked_sub(1)
+                .filter(|_| callee.has_rest),
             site,
             tables: self.spare_tables.pop().unwrap_or_default(),
             results: FxHashMap::default(),

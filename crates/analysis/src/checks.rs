@@ -10,7 +10,7 @@ mod close_race;
 mod closed_twice;
 pub(crate) mod code;
 mod data_race;
-mod flow;
+pub(crate) mod flow;
 mod late;
 mod leases;
 mod lifetime;

@@ -116,6 +116,8 @@ pub struct Context<'a, 'm> {
     pub library: Library<'m>,
     pub points_to: PointsTo,
     pub settled: Settled,
+    /// Locks that are made of a flag and of those who wait for it.
+    pub(crate) turns: crate::turns::Turns,
     pub(crate) started: Started,
     pub syms: Syms,
     pub summaries: Vec<Option<Rc<Summary>>>,
@@ -306,6 +308,7 @@ impl<'a, 'm> Context<'a, 'm> {
             library,
             points_to,
             settled,
+            turns: crate::turns::Turns::default(),
             started,
             syms: Syms::default(),
             summaries: vec![None; program.functions.len()],
@@ -355,6 +358,7 @@ impl<'a, 'm> Context<'a, 'm> {
         cx.syms.rest = Some(cx.names.intern("..."));
         cx.syms.either = Some(cx.words.either);
         cx.syms.normalisers = crate::normal::normalisers(program, &cx.names);
+        cx.turns = crate::turns::Turns::new(program, &cx.names);
         cx.collect();
         cx.collect_holders();
         cx

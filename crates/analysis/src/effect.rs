@@ -205,6 +205,11 @@ pub struct Event {
     pub site: Site,
     /// Carries an idempotency key.
     pub idempotent: bool,
+    /// A list is asked for an entry, by this function for itself.
+    pub search: bool,
+    /// A place is left with nothing in it: `true` for a collection, `false` for something new
+    /// that may be one.
+    pub empties: Option<bool>,
     /// On an error path (in a handler).
     pub in_handler: bool,
     /// It was looked for a name that is free, and that one is given back.
@@ -253,6 +258,7 @@ impl Window {
             memo: false,
             keyed: false,
             checked: Vec::new(),
+            weighed: Vec::new(),
             read_row: None,
             write_row: None,
             constant: false,
@@ -280,6 +286,7 @@ impl Window {
             detached: false,
             write_in_handler: write.in_handler,
             puts_back: false,
+            drains: false,
             handed_back: false,
             aside: false,
             positive: None,
@@ -339,6 +346,9 @@ pub struct Window {
     pub keyed: bool,
     /// Attributes of what was read that decide about the write.
     pub checked: Vec<Name>,
+    /// Those of them that a condition in the meeting function asks about, or a call before the
+    /// write that fails where they are wrong.
+    pub weighed: Vec<Name>,
     pub read_row: Option<Rc<Row>>,
     pub write_row: Option<Rc<Row>>,
     pub constant: bool,
@@ -388,6 +398,8 @@ pub struct Window {
     /// An object is put back where it was taken from, or a failure restores
     /// what was there: nothing is lost unless somebody replaced it meanwhile.
     pub puts_back: bool,
+    /// What was read is handed on, and then the place is emptied.
+    pub drains: bool,
     /// What was read is changed and given, whole, to the call that writes it.
     pub handed_back: bool,
     /// All that was looked at is what kind of thing it is, or how old.

@@ -117,6 +117,8 @@ impl Held {
                 let elsewhere = [
                     begun::unless_begun(interp, a),
                     begun::unless_empty(interp, a),
+                    // Who waits is handed what others take.
+                    interp.cx.turns.handed_at(interp.id, a.at),
                 ];
                 for at in elsewhere.into_iter().flatten() {
                     held.changes.entry(at).or_default().0 |= same[i];
@@ -384,13 +386,14 @@ impl Interp<'_, '_, '_> {
             if !sets {
                 continue;
             }
-            let tested = e.ctrl.events().any(|(r, _)| {
-                let read = &self.events[r as usize];
-                read.loc == e.loc && !self.anywhere && {
-                    let walk = self.walk(r as usize, w);
-                    walk.reached && !walk.yielded
-                }
-            });
+            let tested = self.cx.turns.is_waited_for(self.id, e.at)
+                || e.ctrl.events().any(|(r, _)| {
+                    let read = &self.events[r as usize];
+                    read.loc == e.loc && !self.anywhere && {
+                        let walk = self.walk(r as usize, w);
+                        walk.reached && !walk.yielded
+                    }
+                });
             let cleared: Vec<Pos> = self
                 .events
                 .iter()

@@ -19,7 +19,7 @@ impl<'a> Interp<'_, 'a, '_> {
         let number = self.ordinal;
         for (i, e) in summary.events.iter().enumerate() {
             inst.entered = i as u32;
-            if e.local {
+            if e.local || e.search {
                 continue;
             }
             if let Some(later) = &e.later {
@@ -114,6 +114,8 @@ impl<'a> Interp<'_, 'a, '_> {
                 local: false,
                 site: sym::through(e.site, inst.site),
                 idempotent: e.idempotent,
+                empties: e.empties,
+                search: e.search,
                 in_handler: e.in_handler,
                 free: e.free,
                 swaps: e.swaps,
@@ -523,6 +525,8 @@ pub(crate) struct Instance<'e> {
     pub(crate) entry: &'e Entry,
     pub(crate) lexical_this: bool,
     pub(crate) parent: Option<FuncId>,
+    /// The parameter that takes all arguments from its place on.
+    pub(crate) rest: Option<u32>,
     pub(crate) site: sym::Site,
     pub(crate) tables: Tables,
     /// What functions that were handed in depend on when they were called.

@@ -911,6 +911,8 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             local: false,
             site: self.site(),
             idempotent: false,
+            empties: None,
+            search: false,
             in_handler: false,
             free: false,
             swaps: false,

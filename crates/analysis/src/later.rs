@@ -105,7 +105,7 @@ impl Interp<'_, '_, '_> {
         inst: &mut Instance<'_>,
     ) -> Option<u32> {
         let text = self.rewrite(e.loc.key, inst);
-        let params = later.params.map(|p| self.rewrite(p, inst));
+        let params = later.params.map(|p| self.given_params(p, inst));
         let run = Run {
             connection: later.run.connection.map(|c| self.rewrite(c, inst)),
             ..later.run
@@ -133,6 +133,24 @@ impl Interp<'_, '_, '_> {
         };
         self.through = outer;
         read
+    }
+
+    /// What stands for the parameters of a statement of a callee, here. `run(sql, ...rest)` has
+    /// been given all that comes from there on, and not only what comes first.
+    fn given_params(&mut self, params: Sym, inst: &mut Instance<'_>) -> Sym {
+        let is_rest =
+            |s: Sym| matches!(*self.cx.syms.kind(s), SymKind::Param(i) if Some(i) == inst.rest);
+        let before: Vec<Sym> = match self.cx.syms.kind(params) {
+            _ if is_rest(params) => Vec::new(),
+            SymKind::Array(items) if items.last().is_some_and(|s| is_rest(*s)) => {
+                items[..items.len() - 1].to_vec()
+            }
+            _ => return self.rewrite(params, inst),
+        };
+        let mut all: Vec<Sym> = before.iter().map(|s| self.rewrite(*s, inst)).collect();
+        let first = inst.rest.unwrap_or_default() as usize;
+        all.extend(inst.entry.args.iter().skip(first));
+        self.cx.syms.make(SymKind::Array(all.into()))
     }
 
     /// `run(a, b)` and `run([a, b])` mean the same; a callback after them is no parameter.

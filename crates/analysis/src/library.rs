@@ -265,7 +265,9 @@ impl<'m> Library<'m> {
             .class_entries(names.text(entity.module), names.text(entity.path))
     }
 
-    pub fn export_entries(&self) -> impl Iterator<Item = &'m toctou_models::ExportEntryModel> {
+    pub fn export_entries(
+        &self,
+    ) -> impl Iterator<Item = (&'m [String], &'m toctou_models::ExportEntryModel)> {
         self.models.export_entries()
     }
 

@@ -463,15 +463,42 @@ impl Interp<'_, '_, '_> {
         if path.len() <= folder.len() || path[..folder.len()] != folder[..] {
             return false;
         }
-        let name = path[folder.len()];
-        let found = matches!(
-            self.cx.syms.kind(name),
-            SymKind::Field(..) | SymKind::Index(..) | SymKind::Element(_)
-        );
+        let found = self.is_found_name(path[folder.len()]);
         // … or what was found by it is read and written back.
         let carried = |d: Dep| d.source == Source::Event(r) && !d.implicit && !d.asked;
         let made = write.key_deps.has_event(r) && !found || write.data.iter().any(carried);
         made || path.len() == folder.len() + 1
+    }
+
+    /// Is it a name as it was found, and none that was made?
+    fn is_found_name(&self, name: Sym) -> bool {
+        matches!(
+            self.cx.syms.kind(name),
+            SymKind::Field(..) | SymKind::Index(..) | SymKind::Element(_)
+        )
+    }
+
+    /// A listing says which names there are, and nothing of what is in the files: what is
+    /// written is made of it only if a file that was found by it was read on the way.
+    pub(crate) fn is_of_names_only(&self, r: u32, write: &Event) -> bool {
+        let read = &self.events[r as usize];
+        let content = |e: &Event| {
+            e.act == Act::Read && e.loc.kind == ResourceKind::File && e.key_deps.has_event(r)
+        };
+        read.act == Act::List
+            && read.loc.kind == ResourceKind::File
+            && !write.data.iter().any(|d| match d.source {
+                Source::Event(e) => !d.implicit && !d.asked && content(&self.events[e as usize]),
+                _ => false,
+            })
+    }
+
+    /// Is the name of what is written made from a listing of its folder?
+    pub(crate) fn is_named_by_listing(&self, r: u32, write: &Event) -> bool {
+        let path = self.cx.syms.path_parts(write.loc.key);
+        let folder = self.cx.syms.path_parts(self.events[r as usize].loc.key);
+        let name = path.get(folder.len());
+        write.key_deps.has_event(r) && name.is_some_and(|name| !self.is_found_name(*name))
     }
 
     pub(crate) fn same_row(&self, read: &Event, write: &Event, r: u32) -> bool {

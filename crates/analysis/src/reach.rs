@@ -115,6 +115,10 @@ pub struct ReachedWindow {
     pub checked_changes: bool,
     /// What of it is set when the program makes the row, and by no statement after that.
     pub checked_final: Vec<String>,
+    /// Those that a statement of the program is seen to set in rows that are there.
+    pub checked_changed: Vec<String>,
+    /// Attributes of what was read that a condition beside the write asks about.
+    pub weighed: Vec<String>,
     pub read_row: Option<RowFacts>,
     pub write_row: Option<RowFacts>,
     pub constant: bool,
@@ -140,6 +144,8 @@ pub struct ReachedWindow {
     pub detached: bool,
     pub write_in_handler: bool,
     pub puts_back: bool,
+    /// What was read is handed on, and then the place is emptied.
+    pub drains: bool,
     /// What was read is changed and given, whole, to the call that writes it.
     pub handed_back: bool,
     /// The same server changes what paths lead to: it makes links, moves, runs commands.
@@ -567,6 +573,15 @@ fn checked_final(cx: &Context<'_, '_>, w: &Window) -> Vec<String> {
     same.map(|c| cx.names.text(*c).to_owned()).collect()
 }
 
+fn checked_changed(cx: &Context<'_, '_>, w: &Window) -> Vec<String> {
+    let Some(Some(columns)) = cx.updated.get(&w.loc.key) else {
+        return Vec::new();
+    };
+    let named = w.checked.iter().map(|c| cx.names.text(*c));
+    let set = named.filter(|c| columns.contains(&crate::place::plain(c)));
+    set.map(str::to_owned).collect()
+}
+
 fn lock_facts(cx: &Context<'_, '_>, lock: &Rc<Lock>) -> LockFacts {
     LockFacts {
         key: cx.display(lock.key, lock.func),
@@ -625,6 +640,12 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
             .collect(),
         checked_changes: checked_changes(cx, w),
         checked_final: checked_final(cx, w),
+        checked_changed: checked_changed(cx, w),
+        weighed: w
+            .weighed
+            .iter()
+            .map(|c| cx.names.text(*c).to_owned())
+            .collect(),
         read_row: w.read_row.as_ref().map(|r| row_facts(cx, r)),
         write_row: w.write_row.as_ref().map(|r| row_facts(cx, r)),
         constant: w.constant,
@@ -643,6 +664,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         detached: w.detached,
         write_in_handler: w.write_in_handler,
         puts_back: w.puts_back,
+        drains: w.drains,
         handed_back: w.handed_back,
         relinked: false,
         aside: w.aside,

@@ -117,24 +117,39 @@ pub(crate) fn class_entries(cx: &mut Context<'_, '_>) {
     }
 }
 
-/// Methods of an exported object that the runtime calls: `export default { fetch }`.
+/// What a runtime calls of what a module exports: methods of an object (`export default { fetch }`),
+/// or, where files are handlers, the function itself.
 pub(crate) fn export_entries(cx: &mut Context<'_, '_>) {
     let program = cx.program;
     for module in &program.modules {
+        let imports = |modules: &[String]| {
+            let names = module.imports.iter().map(|i| cx.names.text(i.specifier));
+            names
+                .into_iter()
+                .any(|name| modules.iter().any(|m| m == name))
+        };
         for (export, target) in &module.exports {
             let ExportTarget::Local(var) = target else {
                 continue;
             };
+            let named = |list: &[String], name| list.iter().any(|n| n == cx.names.text(name));
+            let mut found: Vec<(EntryKind, Name, FuncId)> = Vec::new();
+            for (modules, model) in cx.library.export_entries() {
+                if model.methods.is_empty() && named(&model.names, *export) && imports(modules) {
+                    let funcs = cx.points_to.functions(module.init, *var);
+                    found.extend(funcs.map(|f| (model.kind, program.function(f).name, f)));
+                }
+            }
             for (method, f) in cx.points_to.function_fields(module.init, *var) {
-                let named = |list: &[String], name| list.iter().any(|n| n == cx.names.text(name));
-                let model = cx
-                    .library
-                    .export_entries()
-                    .find(|m| named(&m.names, *export) && named(&m.methods, method));
-                let Some(model) = model else { continue };
+                let mut models = cx.library.export_entries();
+                let model =
+                    models.find(|(_, m)| named(&m.names, *export) && named(&m.methods, method));
+                found.extend(model.map(|(_, m)| (m.kind, method, f)));
+            }
+            for (kind, name, f) in found {
                 cx.entries.push(FoundEntry {
-                    kind: model.kind,
-                    name: Some(cx.names.text(method).to_owned()),
+                    kind,
+                    name: Some(cx.names.text(name).to_owned()),
                     handler: f,
                     func: f,
                     span: program.function(f).name_span,

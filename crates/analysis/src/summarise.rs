@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Span;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{FuncKind, Op, Term, Var};
-use toctou_models::Mode;
+use toctou_models::{LockScope, Mode};
 
 use crate::effect::{Act, Dep, Deps, Event, Loc, Lock, LockKind, Pos, Source, Window};
 use crate::held::{Held, MAX_ACQUIRES};
@@ -67,6 +67,7 @@ impl Interp<'_, '_, '_> {
         }
         self.returns(&mut summary, held);
         self.throws(&mut summary);
+        self.turns(&mut summary);
         for (at, mut call) in std::mem::take(&mut self.sym_calls) {
             // Who starts a task gives no lock along.
             if !call.spawned {
@@ -102,6 +103,36 @@ impl Interp<'_, '_, '_> {
         summary.events = self.events;
         compress(&mut summary);
         summary
+    }
+
+    /// A flag that is set for the caller, or cleared for whoever waits.
+    fn turns(&mut self, summary: &mut Summary) {
+        if let Some(base) = self.cx.turns.taken(self.id) {
+            let key = base.symbol(self.cx);
+            summary.leaves_held.push((
+                Rc::new(Lock {
+                    key,
+                    scope: LockScope::Process,
+                    kind: LockKind::Chain,
+                    lease: false,
+                    shared: false,
+                    once: false,
+                    at_once: false,
+                    keyed: false,
+                    hoped: false,
+                    counted: false,
+                    func: self.id,
+                    span: self.function.name_span,
+                }),
+                false,
+            ));
+        }
+        for base in self.cx.turns.given(self.id).to_vec() {
+            let key = base.symbol(self.cx);
+            if !summary.releases.contains(&key) {
+                summary.releases.push(key);
+            }
+        }
     }
 
     fn ends_transaction(&self) -> bool {

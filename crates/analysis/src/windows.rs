@@ -160,6 +160,10 @@ impl Interp<'_, '_, '_> {
             for &(r, attr) in &taken {
                 note(r, false, false, attr);
             }
+            let drained = self.drained_by(w);
+            for &r in &drained {
+                note(r, false, false, None);
+            }
             let waited = self.waited_for(write);
             for &r in &waited {
                 note(r, false, false, None);
@@ -189,6 +193,7 @@ impl Interp<'_, '_, '_> {
                     && self.events[r as usize].act != Act::Write
                     && !taken.iter().any(|t| t.0 == r)
                     && !waited.contains(&r)
+                    && !drained.contains(&r)
                 {
                     continue;
                 }
@@ -265,7 +270,12 @@ impl Interp<'_, '_, '_> {
         let snapshot = self.is_snapshot(r as u32, write, data);
         let counted = tested && self.counts_up(r, w);
         let searched = tested && self.is_searched(r, write);
-        let data = data && !counted;
+        let drains = write.empties.is_some() && self.drained_by(w).contains(&(r as u32));
+        let names_only = data && self.is_of_names_only(r as u32, write);
+        if names_only && !tested && !self.is_named_by_listing(r as u32, write) {
+            return None;
+        }
+        let data = data && !counted && !names_only;
         let chosen = keyed && self.chose_another(r as u32, write);
         if temp {
             let near = read.call.is_none() || write.call.is_none();
@@ -282,7 +292,7 @@ impl Interp<'_, '_, '_> {
             if !write.act.is_write() && !path_check {
                 return None;
             }
-            let other = !path_check && !snapshot && !counted && !searched;
+            let other = !path_check && !snapshot && !counted && !searched && !drains;
             if other && !self.same_place(read, write, r as u32) {
                 return None;
             }
@@ -349,7 +359,9 @@ impl Interp<'_, '_, '_> {
         } else {
             self.walk(r, w)
         };
-        if !walk.reached || snapshot && !(walk.yielded || self.guarded) || searched && !walk.yielded
+        if !walk.reached
+            || snapshot && !(walk.yielded || self.guarded)
+            || (searched || drains) && !walk.yielded
         {
             return None;
         }
@@ -365,7 +377,7 @@ impl Interp<'_, '_, '_> {
         let write_in_handler = write.in_handler || self.is_handler_block(write.at.block);
         let mut window = Window {
             // A snapshot races on what it was taken of, a count on what is counted.
-            loc: if snapshot || counted {
+            loc: if snapshot || counted || drains {
                 read.loc
             } else {
                 write.loc
@@ -380,7 +392,7 @@ impl Interp<'_, '_, '_> {
             write_mode: write.mode,
             meet: self.id,
             gap: walk.gap,
-            data,
+            data: data || drains,
             tested,
             compared: self.is_compared(r, write),
             counted,
@@ -396,6 +408,7 @@ impl Interp<'_, '_, '_> {
             memo: looked && self.is_memo(read, write),
             keyed,
             checked: checked.clone(),
+            weighed: self.weighed(r as u32, write),
             read_row: read.row.clone(),
             write_row: write.row.clone(),
             constant: write.constant,
@@ -426,6 +439,7 @@ impl Interp<'_, '_, '_> {
             puts_back: write.puts_back
                 && (write_in_handler
                     || matches!(self.cx.syms.kind(write.loc.key), SymKind::Index(..))),
+            drains,
             handed_back: data && self.is_handed_back(r as u32, write),
             aside: read.act == Act::Check
                 && !checked.is_empty()
@@ -585,6 +599,32 @@ impl Interp<'_, '_, '_> {
             }
         }
         true
+    }
+
+    /// The attributes of what was read that are asked about here, or by a call before the write
+    /// that fails otherwise. (What the call that writes asks is its own affair.)
+    fn weighed(&self, r: u32, write: &Event) -> Vec<Name> {
+        let here = self.decisions(write.at.block);
+        let asked = here.iter().map(|(_, sym, _)| self.deps_of(*sym));
+        let before = |at: &Pos| {
+            at.block == write.at.block && at.inst < write.at.inst
+                || at.block != write.at.block && self.cfg.dominates(at.block, write.at.block)
+        };
+        let gates = self.gates.iter().filter(|(at, _)| before(at));
+        // What one column was asked for is that column.
+        let row = self.events[r as usize].row.as_deref();
+        let column = row.and_then(|row| match row.columns[..] {
+            [one] => Some(one),
+            _ => None,
+        });
+        let mut out: Vec<Name> = Vec::new();
+        for deps in asked.chain(gates.map(|(_, gate)| gate.clone())) {
+            let of_read = deps.events().filter(|(e, _)| *e == r);
+            out.extend(of_read.filter_map(|(_, attr)| attr.or(column)));
+        }
+        out.sort_unstable();
+        out.dedup();
+        out
     }
 
     /// Is what was read compared, to decide about the write?

@@ -337,9 +337,10 @@ impl Models {
         calls.flat_map(|call| call.judged_by.iter().map(String::as_str))
     }
 
-    /// Methods of exported objects that a runtime calls.
-    pub fn export_entries(&self) -> impl Iterator<Item = &ExportEntryModel> {
-        self.libraries.iter().flat_map(|l| &l.export_entry)
+    /// Methods of exported objects that a runtime calls, and the modules of who says so.
+    pub fn export_entries(&self) -> impl Iterator<Item = (&[String], &ExportEntryModel)> {
+        let libraries = self.libraries.iter();
+        libraries.flat_map(|l| l.export_entry.iter().map(|e| (l.modules.as_slice(), e)))
     }
 
     /// Which type argument of a class a field is of, by module, class and field.

@@ -359,6 +359,9 @@ pub enum Do {
     Read,
     /// Existence or metadata is read.
     Check,
+    /// The list at `key` in memory is asked for one entry, whichever is looked for. That says
+    /// something to the function that asks, and nothing to its callers.
+    Search,
     /// A path is resolved or tested for what it points at (`realpath`, `lstat`).
     Resolve,
     /// A directory or table is listed.
@@ -670,6 +673,7 @@ pub struct ClassEntryModel {
 }
 
 /// An object that a module exports and whose methods a runtime calls: `export default { fetch }`.
+/// Without methods, a function that a module exports, if it imports the library: a file is a tool.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ExportEntryModel {
@@ -677,6 +681,7 @@ pub struct ExportEntryModel {
     pub names: Vec<String>,
     pub kind: EntryKind,
     /// The methods that clients reach.
+    #[serde(default)]
     pub methods: Vec<String>,
 }
 

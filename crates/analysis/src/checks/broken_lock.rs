@@ -15,7 +15,6 @@ use toctou_core::{Name, Span};
 use crate::cfg::Cfg;
 use crate::context::{Context, DefectKind, FoundDefect};
 use crate::effect::Pos;
-use crate::sym::{Sym, SymKind};
 
 use super::flow::{self, Base, Defs, Place, Words};
 use super::lock_table::{self, Found, Removals};
@@ -90,7 +89,7 @@ pub(super) fn check(cx: &mut Context<'_, '_>, _: &[Vec<u32>]) {
     }
     lock_table::timers(cx, &words, &removals, &mut found);
     for (kind, place, func, span, first) in found {
-        let key = symbol(cx, place.base);
+        let key = place.base.symbol(cx);
         cx.defects.push(FoundDefect {
             kind,
             func,
@@ -102,16 +101,6 @@ pub(super) fn check(cx: &mut Context<'_, '_>, _: &[Vec<u32>]) {
             cross_process: false,
             duck: false,
         });
-    }
-}
-
-fn symbol(cx: &mut Context<'_, '_>, base: Base) -> Sym {
-    match base {
-        Base::Cell(cell) => cx.syms.make(SymKind::VarLoc(cell)),
-        Base::Field(name) => {
-            let this = cx.syms.make(SymKind::This);
-            cx.syms.make(SymKind::Field(this, name))
-        }
     }
 }
 

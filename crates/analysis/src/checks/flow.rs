@@ -10,6 +10,7 @@ use toctou_core::ir::{
 use crate::cfg::{Cfg, Edge, EdgeKind};
 use crate::context::Context;
 use crate::effect::Pos;
+use crate::sym::{Sym, SymKind};
 
 /// Larger functions are no locks and no retry helpers, and take too long.
 pub const MAX_BLOCKS: usize = 1_000;
@@ -123,6 +124,18 @@ pub struct Place {
 pub enum Base {
     Cell(Cell),
     Field(Name),
+}
+
+impl Base {
+    pub fn symbol(self, cx: &mut Context<'_, '_>) -> Sym {
+        match self {
+            Self::Cell(cell) => cx.syms.make(SymKind::VarLoc(cell)),
+            Self::Field(name) => {
+                let this = cx.syms.make(SymKind::This);
+                cx.syms.make(SymKind::Field(this, name))
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

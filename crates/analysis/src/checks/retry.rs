@@ -5,7 +5,9 @@
 //! when it fails: the attempt throws into the loop, or its result decides a
 //! branch of which one way leaves. What else can end it (a counter, a clock)
 //! is a bound. Loops over a collection and loops that try another name each
-//! turn are not retries; polling and reading make no attempt.
+//! turn are not retries; polling and reading make no attempt. Nor is it one
+//! where failure leaves the loop and success goes round: that is work, taken
+//! piece by piece. Losers are in step only if they wait before they try again.
 
 mod slice;
 
@@ -13,9 +15,9 @@ pub(crate) use slice::operands;
 
 use rustc_hash::FxHashSet;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::{Callee, FuncId, Function, Op, Term, Var};
+use toctou_core::ir::{BinOp, Callee, FuncId, Function, Literal, Op, Term, Var};
 use toctou_core::{FileRole, Name, Span};
-use toctou_models::{Do, Mode};
+use toctou_models::{Do, LockScope, Mode};
 
 use crate::cfg::{Cfg, EdgeKind};
 use crate::checks::code;
@@ -53,7 +55,12 @@ pub fn check(cx: &mut Context<'_, '_>, _: &[Vec<u32>]) {
                 continue;
             }
             let kind = judge(cx, id, function, &cfg, body, attempt.at, &fresh);
-            if let Some(kind) = kind.filter(|k| !attempt.queues || *k == DefectKind::RetryForever) {
+            let asks = |cx: &Context<'_, '_>| speaks(cx, id, function, body, WAIT);
+            let kind = kind.filter(|k| match k {
+                DefectKind::RetryForever => !attempt.ours || !asks(cx),
+                _ => !attempt.queues && asks(cx),
+            });
+            if let Some(kind) = kind {
                 seen.insert(body.head);
                 report(cx, id, function, &cfg, body, attempt, kind);
             }
@@ -69,6 +76,9 @@ struct Attempt {
     resource: ResourceKind,
     /// Waits for its turn: whoever is last to ask gets in as soon as there is room.
     queues: bool,
+    /// A lock of this process, which somebody here gives back: to ask again after a while is
+    /// to wait for it.
+    ours: bool,
 }
 
 struct Loop {
@@ -97,24 +107,28 @@ fn attempts(cx: &mut Context<'_, '_>, f: FuncId) -> Vec<Attempt> {
             key: Some(e.loc.key),
             resource: e.loc.kind,
             queues: e.mode == Mode::Exclusive && e.loc.kind != ResourceKind::Row,
+            ours: false,
         });
     }
     for (at, n, inst) in code::calls(cx.program.function(f)) {
         // A guard stands for what is locked: to look at that is not to ask
         // whether the lock was got.
-        let locks = code::models(cx, f, n).iter().any(|(_, r)| {
-            r.result != ResultRule::Recv
-                && r.effects
-                    .iter()
-                    .any(|e| e.effect.r#do == Do::Lock && e.callback.is_none())
-        });
-        if locks {
+        let models = code::models(cx, f, n);
+        let locks: Vec<LockScope> = models
+            .iter()
+            .filter(|(_, r)| r.result != ResultRule::Recv)
+            .flat_map(|(_, r)| &r.effects)
+            .filter(|e| e.effect.r#do == Do::Lock && e.callback.is_none())
+            .map(|e| e.effect.scope)
+            .collect();
+        if !locks.is_empty() {
             out.push(Attempt {
                 at,
                 span: inst.span,
                 key: None,
                 resource: ResourceKind::Lock,
                 queues: true,
+                ours: locks.iter().all(|scope| *scope == LockScope::Process),
             });
         }
     }
@@ -221,9 +235,10 @@ fn judge(
             continue;
         }
         match &block.term {
-            Term::Branch { cond, .. } => {
+            Term::Branch { cond, then, .. } => {
                 let why = slicer.of([*cond]);
-                decided |= why.vars.contains(&tried);
+                decided |= why.vars.contains(&tried)
+                    && !is_left_empty_handed(function, *cond, leaves(then.0));
                 bound = bound.max(bound_of(cx, f, function, &slicer, &why, tried, fresh));
             }
             Term::Multi(_) => bound = bound.max(Bound::Unknown),
@@ -235,7 +250,7 @@ fn judge(
     }
     match bound {
         Bound::None => Some(DefectKind::RetryForever),
-        Bound::Known if !has_chance(cx, f, function, body) => Some(DefectKind::RetryInStep),
+        Bound::Known if !speaks(cx, f, function, body, CHANCE) => Some(DefectKind::RetryInStep),
         _ => None,
     }
 }
@@ -294,17 +309,61 @@ fn draws(slice: &Slice, fresh: &FxHashSet<Pos>) -> bool {
     slice.calls.iter().any(|at| fresh.contains(at))
 }
 
-const CHANCE: &[&str] = &["random", "jitter"];
-
-fn is_chance(cx: &Context<'_, '_>, name: Name) -> bool {
-    let text = cx.names.text(name).to_ascii_lowercase();
-    CHANCE.iter().any(|w| text.contains(w))
+/// Is the loop left where the condition's value says that there was nothing? Whoever got
+/// something goes round then, for more.
+fn is_left_empty_handed(function: &Function, cond: Var, by_yes: bool) -> bool {
+    let insts = || function.blocks.iter().flat_map(|b| &b.insts);
+    let made = |var: Var| {
+        let mut made = insts().filter(|inst| inst.op.dst() == Some(var));
+        let one = made.next().filter(|_| made.next().is_none());
+        one.map(|inst| &inst.op)
+    };
+    let (mut var, mut there) = (cond, by_yes);
+    for _ in 0..8 {
+        match made(var) {
+            Some(Op::Not { src, .. }) => (var, there) = (*src, !there),
+            Some(Op::Copy { src, .. } | Op::Await { src, .. }) => var = *src,
+            Some(Op::Binary {
+                op: op @ (BinOp::Eq | BinOp::Ne),
+                left,
+                right,
+                ..
+            }) if matches!(
+                made(*right),
+                Some(Op::Const {
+                    value: Literal::Null,
+                    ..
+                })
+            ) =>
+            {
+                (var, there) = (*left, there == (*op == BinOp::Ne));
+            }
+            // What is counted or compared may be one thing or the other.
+            Some(Op::Call { .. }) => return !there,
+            _ => return false,
+        }
+    }
+    false
 }
 
-/// Is there chance in the loop, or in what it calls?
-fn has_chance(cx: &Context<'_, '_>, f: FuncId, function: &Function, body: &Loop) -> bool {
+const CHANCE: &[&str] = &["random", "jitter"];
+const WAIT: &[&str] = &["sleep", "delay", "wait", "timeout", "backoff"];
+
+fn is_one_of(cx: &Context<'_, '_>, name: Name, words: &[&str]) -> bool {
+    let text = cx.names.text(name).to_ascii_lowercase();
+    words.iter().any(|w| text.contains(w))
+}
+
+/// Is there one of these words in the loop, or in what it calls?
+fn speaks(
+    cx: &Context<'_, '_>,
+    f: FuncId,
+    function: &Function,
+    body: &Loop,
+    words: &[&str],
+) -> bool {
     let mut work: Vec<(FuncId, u32)> = Vec::new();
-    if speaks_of_chance(cx, f, function, Some(&body.has), &mut work, 0) {
+    if speaks_of(cx, f, function, Some(&body.has), &mut work, 0, words) {
         return true;
     }
     let mut seen = FxHashSet::default();
@@ -312,22 +371,25 @@ fn has_chance(cx: &Context<'_, '_>, f: FuncId, function: &Function, body: &Loop)
         if depth > 3 || seen.len() > 60 || !seen.insert(g) {
             continue;
         }
-        if speaks_of_chance(cx, g, cx.program.function(g), None, &mut work, depth) {
+        let callee = cx.program.function(g);
+        if speaks_of(cx, g, callee, None, &mut work, depth, words) {
             return true;
         }
     }
     false
 }
 
-fn speaks_of_chance(
+fn speaks_of(
     cx: &Context<'_, '_>,
     f: FuncId,
     function: &Function,
     within: Option<&[bool]>,
     calls: &mut Vec<(FuncId, u32)>,
     depth: u32,
+    words: &[&str],
 ) -> bool {
-    if within.is_none() && is_chance(cx, function.name) {
+    let is_one = |name: Name| is_one_of(cx, name, words);
+    if within.is_none() && is_one(function.name) {
         return true;
     }
     for (at, n, _) in code::calls(function) {
@@ -345,10 +407,10 @@ fn speaks_of_chance(
                 ..
             }
             | Op::GetField { field: name, .. }
-            | Op::Global { name, .. } => is_chance(cx, *name),
+            | Op::Global { name, .. } => is_one(*name),
             Op::LoadVar { cell, .. } => cx.program.function(cell.owner).vars[cell.var.0 as usize]
                 .name
-                .is_some_and(|n| is_chance(cx, n)),
+                .is_some_and(is_one),
             Op::Func { func, .. } => {
                 calls.push((*func, depth + 1));
                 false

@@ -232,6 +232,13 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             event.copies = self.cx.may_be_shared(value) && !self.is_param(self.cx.syms.root(value));
             event.puts_back = self.place_of(value) == place;
             event.idempotent = self.is_empty_value(value);
+            let length = matches!(*self.cx.syms.kind(place), SymKind::Field(_, field)
+                if field == self.cx.words.length);
+            event.empties = if length && self.is_empty_value(value) {
+                Some(true)
+            } else {
+                self.stores_empty_collection()
+            };
             self.push(event);
         }
         self.taint(place, &data);

@@ -279,6 +279,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/typescript/conf.toml"),
     ),
     (
+        "typescript/decorators.toml",
+        include_str!("../../libraries/typescript/decorators.toml"),
+    ),
+    (
         "typescript/document-methods.toml",
         include_str!("../../libraries/typescript/document-methods.toml"),
     ),
@@ -357,6 +361,10 @@ static BUILTIN: &[(&str, &str)] = &[
     (
         "typescript/mysql.toml",
         include_str!("../../libraries/typescript/mysql.toml"),
+    ),
+    (
+        "typescript/nestjs.toml",
+        include_str!("../../libraries/typescript/nestjs.toml"),
     ),
     (
         "typescript/node-events.toml",
@@ -465,6 +473,10 @@ static BUILTIN: &[(&str, &str)] = &[
     (
         "typescript/write-file-atomic.toml",
         include_str!("../../libraries/typescript/write-file-atomic.toml"),
+    ),
+    (
+        "typescript/xmcp.toml",
+        include_str!("../../libraries/typescript/xmcp.toml"),
     ),
     (
         "typescript/fs-extra.toml",

@@ -16,7 +16,9 @@ mod serve_postgres;
 #[path = "../../../source/tests/common/mod.rs"]
 mod server;
 mod shapes;
+mod shapes_buffers;
 mod shapes_doubts;
+mod shapes_entries;
 mod shapes_go;
 mod shapes_go_copies;
 mod shapes_go_handed_out;
@@ -45,6 +47,7 @@ mod shapes_started;
 mod shapes_statements;
 mod shapes_stdin;
 mod shapes_stores;
+mod shapes_turns;
 mod shapes_values;
 mod shapes_ways;
 mod shapes_workers;

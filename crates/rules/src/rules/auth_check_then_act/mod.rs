@@ -15,19 +15,28 @@ pub const META: RuleMeta = RuleMeta {
     page: include_str!("page.md"),
 };
 
-const RIGHTS: &[&str] = &[
-    "owner", "author", "permission", "role", "admin", "tenant", "acl", "grant", "allowed", "authorized", "userid",
-    "creator", "user", "org", "organization", "workspace",
-];
+/// What is given to somebody, and taken away again.
+const RIGHTS: &[&str] =
+    &["owner", "permission", "role", "admin", "acl", "grant", "allowed", "authorized"];
+
+/// Whose a row is from the beginning: a right that goes away only where it is seen to be changed.
+const ORIGIN: &[&str] =
+    &["author", "tenant", "userid", "creator", "user", "org", "organization", "workspace"];
 
 /// Somebody's right was read, and what it allowed was done without asking again.
 pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
-    if !case.is_store() || case.w.data || !case.is_open() || case.is_atomic_step() || case.inserts() {
+    let w = case.w;
+    if !case.is_store() || w.data || !case.is_open() || case.is_atomic_step() || case.inserts() {
         return None;
     }
-    // Who may is often decided once and for all when the row is made.
-    let checked = case.w.checked.iter().filter(|c| !case.w.checked_final.contains(c));
-    if !checked.into_iter().any(|c| mentions(c, RIGHTS)) {
+    let is_right = |name: &String| {
+        // Who may is often decided once and for all when the row is made.
+        let lasts = w.checked_final.contains(name);
+        let changes = w.checked_changed.contains(name);
+        !lasts && (mentions(name, RIGHTS) || changes && mentions(name, ORIGIN))
+    };
+    // That the row is there at all is no right.
+    if !w.checked.iter().any(|c| is_right(c) && w.weighed.contains(c)) {
         return None;
     }
     let message = format!(

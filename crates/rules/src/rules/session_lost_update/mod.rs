@@ -22,7 +22,22 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     if w.snapshot.is_some() {
         return None;
     }
-    if !case.is(ResourceKind::Memory) || !w.data || case.deletes() || case.is_atomic_step() {
+    if !case.is(ResourceKind::Memory) || !w.data {
+        return None;
+    }
+    if w.drains && w.in_process {
+        let message = format!(
+            "`{}` is handed on, the call gives way, and then it is emptied: what another call has added meanwhile is lost",
+            case.key()
+        );
+        let verdict = Verdict::new(
+            message,
+            "take it away before the `await` (`const batch = items; items = []`) and put it back if that fails, or remove only what was handed on",
+            "what B has added is lost",
+        );
+        return Some(if case.only_by_events() { verdict.persona(Persona::Pedantic) } else { verdict });
+    }
+    if case.deletes() || case.is_atomic_step() {
         return None;
     }
     if w.in_process {
