@@ -501,3 +501,28 @@ fn a_type_that_only_tests_make() {
     assert_eq!(with("NewMemory"), ["data-race"]);
     assert_eq!(with("NewNothing"), Vec::<String>::new());
 }
+
+/// A row that is put beside one that was found, with what `values` says.
+fn beside(look: &str, values: &str) -> String {
+    tool(
+        "",
+        &format!(
+            "  const {{ rows }} = await db.query(\"SELECT * FROM notes WHERE folder = $1\", [id]);\n  {look}\n  await db.query(\"INSERT INTO notes (folder, title) VALUES ($1, $2)\", {values});"
+        ),
+    )
+}
+
+#[test]
+fn a_row_that_is_put_beside_another() {
+    let none = "if (rows.length > 0) throw new Error(\"there\");";
+    for_everybody("db-check-then-write", &beside(none, "[id, text]"));
+    // That there is one is no reason not to put another: nobody was to be kept out.
+    let found = "if (rows.length === 0) throw new Error(\"no such folder\");";
+    for_the_pedantic("db-check-then-write", &beside(found, "[id, text]"));
+    // A copy is a row of its own.
+    for_the_pedantic("db-check-then-write", &beside("", "[id, rows[0].title]"));
+    // The next number, though, is the same for everybody who asks.
+    let next =
+        beside("", "[id, rows[0].last + 1]").replace("SELECT *", "SELECT MAX(title) AS last");
+    for_everybody("db-check-then-write", &next);
+}

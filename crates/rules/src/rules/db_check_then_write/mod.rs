@@ -67,7 +67,26 @@ pub(crate) fn is_minor(case: &Case<'_>) -> bool {
     let counted = w.read_row.as_ref().is_some_and(|r| r.aggregate);
     let far = case.is_distant_decision() || !w.data && !w.keyed && w.read.len() > 3;
     let distant = far && w.write_positive.is_none() && !counted;
-    case.is_kept_for_a_while() || w.expired || only_there || gone || empties || w.taken || unchanging || distant || removes(case)
+    case.is_kept_for_a_while()
+        || w.expired
+        || only_there
+        || gone
+        || empties
+        || w.taken
+        || unchanging
+        || distant
+        || removes(case)
+        || is_another_row(case)
+}
+
+/// A new row is in nobody's way because of one that is there: it is a copy of it, or was made
+/// since it was found. (That there is none is another matter, and so is what state it is in.)
+fn is_another_row(case: &Case<'_>) -> bool {
+    let w = case.w;
+    let counted = w.read_row.as_ref().is_some_and(|r| r.aggregate);
+    let copied = w.data && !w.tested && !counted;
+    let found = !w.data && w.write_positive == Some(true) && (w.checked.is_empty() || w.compared);
+    case.inserts() && (copied || found)
 }
 
 /// A function that is there to delete: what is gone already is as it should be.
