@@ -34,6 +34,10 @@ pub struct Call {
     pub own: bool,
     /// Clients are let in by it.
     pub lets_in: Option<toctou_models::Door>,
+    /// Arguments that say of a column that it has nothing twice.
+    pub unique_if: Vec<String>,
+    /// Its arguments are columns that have nothing twice, together.
+    pub unique_over: bool,
     /// The variables that are given what the call says.
     pub fills: Option<PlaceExpr>,
 }
@@ -480,6 +484,8 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
         clock: m.clock,
         own: m.own_to_call,
         lets_in: m.lets_in,
+        unique_if: m.unique_if.clone(),
+        unique_over: m.unique_over,
         fills: place(&m.fills),
     }
 }

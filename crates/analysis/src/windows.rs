@@ -305,6 +305,9 @@ impl Interp<'_, '_, '_> {
         if looked && (self.looks_after(read, write) || self.puts_right(r, write)) {
             return None;
         }
+        if read.act == Act::List && self.is_read_anew(write) {
+            return None;
+        }
         let fresh = matches!(read.loc.kind, ResourceKind::Memory | ResourceKind::Row);
         if (!data || fresh) && self.looks_again(read, w, data) {
             return None;
@@ -450,6 +453,20 @@ impl Interp<'_, '_, '_> {
         let hoped = held.hoped_at(read.at) & held.hoped_at(write.at) & !walk.broken;
         self.protect_hoped(&mut window, hoped);
         self.is_open(&window).then_some(window)
+    }
+
+    /// Does the call that writes a file make it of what it reads there itself? A listing has then
+    /// only said which one.
+    fn is_read_anew(&self, write: &Event) -> bool {
+        let anew = |(i, e): (usize, &Event)| {
+            e.call == write.call
+                && e.act == Act::Read
+                && e.loc == write.loc
+                && write.data.has_event(i as u32)
+        };
+        write.loc.kind == ResourceKind::File
+            && write.call.is_some()
+            && self.events.iter().enumerate().any(anew)
     }
 
     /// Does the call that uses a path judge by itself where it leads?

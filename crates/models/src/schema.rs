@@ -208,6 +208,14 @@ pub struct CallModel {
     /// Clients are let in by it, and are heard from then on.
     #[serde(default)]
     pub lets_in: Option<Door>,
+    /// It makes a column of a record. Where an argument of one of these names is true, no two rows
+    /// have the same in it.
+    #[serde(default)]
+    pub unique_if: Vec<String>,
+    /// It stands in the class of a record, and its arguments are the names of columns: no two rows
+    /// have the same in all of them.
+    #[serde(default)]
+    pub unique_over: bool,
 }
 
 /// By which way clients are let in.

@@ -6,7 +6,9 @@ use crate::common::Project;
 fn rules(persona: &str, source: &str) -> Vec<String> {
     let files = [("server.py", source), ("requirements.txt", "mcp>=1.9,<2\n")];
     let project = Project::new(&files);
-    let run = project.run(&format!("scan . --no-config --persona {persona} --output json"));
+    let run = project.run(&format!(
+        "scan . --no-config --persona {persona} --output json"
+    ));
     assert!(matches!(run.code, Some(0 | 1)), "{}", run.seen());
     run.rules()
 }
@@ -35,7 +37,10 @@ fn one_process_serves_all_clients_by_a_port() {
     ] {
         let source = format!("{NOTES}{one}\n");
         assert_eq!(rules("regular", &source), [""; 0], "{one}");
-        assert!(rules("pedantic", &source).contains(&rule.to_owned()), "{one}");
+        assert!(
+            rules("pedantic", &source).contains(&rule.to_owned()),
+            "{one}"
+        );
     }
     for many in [
         "mcp.run()",
@@ -54,7 +59,10 @@ fn one_process_serves_all_clients_by_a_port() {
 fn what_two_calls_of_the_one_process_do_is_no_matter_of_processes() {
     let waits = NOTES
         .replace("def add", "async def add")
-        .replace("    notes.append", "    await lib.check(text)\n    notes.append")
+        .replace(
+            "    notes.append",
+            "    await lib.check(text)\n    notes.append",
+        )
         .replace("import json", "import lib, json");
     let source = format!("{waits}mcp.run(transport=\"http\")\n");
     assert_eq!(rules("regular", &source), ["file-read-modify-write"]);

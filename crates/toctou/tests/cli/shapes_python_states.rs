@@ -47,7 +47,10 @@ async def withdraw(name: str, amount: int):
     };
     expect("memory-check-then-act", &spend("accounts[name] -= amount"));
     // It is given back what somebody had, whatever it was compared with.
-    assert_eq!(rules(&format!("{SERVER}{}", spend("accounts[name] -= 1"))), [""; 0]);
+    assert_eq!(
+        rules(&format!("{SERVER}{}", spend("accounts[name] -= 1"))),
+        [""; 0]
+    );
 }
 
 #[test]

@@ -69,7 +69,10 @@ fn tools_are_given_to_the_server_when_it_is_made() {
 fn a_tool_is_made_before_there_is_a_server() {
     let source = |mark: &str| {
         let import = "from fastmcp.tools import tool\n";
-        format!("{import}{}", NOTES.replace("def add", &format!("{mark}def add")))
+        format!(
+            "{import}{}",
+            NOTES.replace("def add", &format!("{mark}def add"))
+        )
     };
     assert_eq!(tools(&source("@tool\n")), ["add"]);
     assert_eq!(tools(&source("@tool(tags={\"x\"})\n")), ["add"]);
