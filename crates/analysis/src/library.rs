@@ -130,6 +130,8 @@ pub enum ResultRule {
     /// A list of pairs, each a field's name and what it holds.
     Pairs,
     Table,
+    /// The receiver, to be gone through: what it holds, each with its name.
+    Entries,
     /// A field or method of argument 0, whichever is asked for.
     Member,
     /// A list of all of them, each with its name.
@@ -450,6 +452,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
             "added" => ResultRule::Added,
             "values" => ResultRule::Values,
             "pairs" => ResultRule::Pairs,
+            "entries" => ResultRule::Entries,
             "member" => ResultRule::Member,
             "members" => ResultRule::Members,
             "table" => ResultRule::Table,

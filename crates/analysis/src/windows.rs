@@ -439,7 +439,7 @@ impl Interp<'_, '_, '_> {
                 self.polarity(r, write)
             },
             taken,
-            refuses: self.refuses(r, write),
+            refuses: self.refuses(r, write, searched),
             waits,
             id: sym::through(read.site, write.site),
         };
@@ -619,8 +619,10 @@ impl Interp<'_, '_, '_> {
     }
 
     /// Is a caller turned away by what was read, where the write does not happen?
-    fn refuses(&self, r: usize, write: &Event) -> bool {
+    fn refuses(&self, r: usize, write: &Event, searched: bool) -> bool {
         let blocks = &self.function.blocks;
+        // Who is told that there is none is not told that somebody else has it.
+        let taken = searched || self.polarity(r, write) == Some(false);
         let throws = |from: BlockId| {
             let next = |at: &BlockId| match blocks[at.0 as usize].term {
                 Term::Goto(next) => Some(next),
@@ -629,7 +631,7 @@ impl Interp<'_, '_, '_> {
             let mut way = std::iter::successors(Some(from), next).take(MAX_REFUSAL);
             way.any(|at| match blocks[at.0 as usize].term {
                 Term::Throw(_) => true,
-                Term::Return(Some(answer)) => self.is_told_no(answer),
+                Term::Return(Some(answer)) => taken && self.is_told_no(answer),
                 _ => false,
             })
         };

@@ -583,6 +583,7 @@ pub enum ResultModel {
     /// `"made"`: known by what it was made with, two of the same arguments are one.
     /// `"format"`: the text of argument 0, with the other arguments where it has `%s`, `%d` …
     /// `"added"`: the elements of argument 0, and behind them the other arguments.
+    /// `"entries"`: the receiver, to be gone through with the names of what it holds.
     /// `"member"`: a field or method of argument 0, by a name that is only known when it runs;
     /// `"members"`: a list of all of them, each with its name.
     /// `"values"`: a list of what the fields of argument 0 hold. `"pairs"`: a list of pairs, each
