@@ -490,7 +490,7 @@ impl Interp<'_, '_, '_> {
             | ResultRule::Table => fallback,
             // What was done to a promise matters: `catch` swallows, `then` chains.
             ResultRule::Recv if self.is_promise_method(view) => fallback,
-            ResultRule::Recv => view.recv.unwrap_or(fallback),
+            ResultRule::Recv | ResultRule::Entries => view.recv.unwrap_or(fallback),
             ResultRule::Arg(i) => view.args.get(i).copied().unwrap_or(fallback),
             ResultRule::Element => match view.recv {
                 Some(recv) => self.cx.syms.make(SymKind::Element(recv)),

@@ -77,6 +77,9 @@ pub fn analyze(program: &Program, models: &Models) -> Analysis {
         cx.defined
             .extend(toctou_models::sql::defined_tables(schema));
     }
+    for (table, columns) in records::unique_columns(&mut cx) {
+        cx.unique.entry(table).or_default().push(columns);
+    }
     let edges = order::edges(program, &cx.points_to);
     for component in order::components(&edges) {
         let recursive = component.len() > 1 || edges[component[0] as usize].contains(&component[0]);

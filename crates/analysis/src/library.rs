@@ -34,6 +34,10 @@ pub struct Call {
     pub own: bool,
     /// Clients are let in by it.
     pub lets_in: Option<toctou_models::Door>,
+    /// Arguments that say of a column that it has nothing twice.
+    pub unique_if: Vec<String>,
+    /// Its arguments are columns that have nothing twice, together.
+    pub unique_over: bool,
     /// The variables that are given what the call says.
     pub fills: Option<PlaceExpr>,
 }
@@ -126,6 +130,8 @@ pub enum ResultRule {
     /// A list of pairs, each a field's name and what it holds.
     Pairs,
     Table,
+    /// The receiver, to be gone through: what it holds, each with its name.
+    Entries,
     /// A field or method of argument 0, whichever is asked for.
     Member,
     /// A list of all of them, each with its name.
@@ -448,6 +454,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
             "added" => ResultRule::Added,
             "values" => ResultRule::Values,
             "pairs" => ResultRule::Pairs,
+            "entries" => ResultRule::Entries,
             "member" => ResultRule::Member,
             "members" => ResultRule::Members,
             "table" => ResultRule::Table,
@@ -482,6 +489,8 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
         clock: m.clock,
         own: m.own_to_call,
         lets_in: m.lets_in,
+        unique_if: m.unique_if.clone(),
+        unique_over: m.unique_over,
         fills: place(&m.fills),
     }
 }

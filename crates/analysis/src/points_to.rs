@@ -545,17 +545,11 @@ impl PointsTo {
                     self.copy(elem, inner);
                     self.add(dst, pair);
                 }
-                // A table that was written down, gone through: what it holds, or that with its
-                // name.
+                // A table that was written down, gone through.
                 if let Obj::Literal(_) = self.objs[obj.0 as usize] {
-                    let pair = self.obj(Obj::Array(elem.0 | 1 << 31));
-                    let inner = self.elem(pair);
-                    self.copy(elem, inner);
                     for (_, node) in self.field_list.get(&obj).cloned().unwrap_or_default() {
                         self.copy(node, dst);
-                        self.copy(node, inner);
                     }
-                    self.add(dst, pair);
                 }
             }
             Use::Callee(call) => self.called(env, call, obj, None),

@@ -3,9 +3,10 @@
 
 use std::rc::Rc;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::{Callee, ClassId, Op};
+use toctou_core::ir::{Arg, Callee, ClassId, FuncId, Literal, Op, Var};
 
 use crate::calls::CallView;
 use crate::context::Context;
@@ -34,6 +35,104 @@ impl Context<'_, '_> {
             }
         }
         false
+    }
+}
+
+/// Columns of records that their class says to be unique, alone or together, each with its table.
+pub(crate) fn unique_columns(cx: &mut Context<'_, '_>) -> Vec<(String, Vec<String>)> {
+    let program = cx.program;
+    let mut found = Vec::new();
+    for (f, function) in program.functions.iter().enumerate() {
+        let mut said = Said::default();
+        for inst in function.blocks.iter().flat_map(|b| &b.insts) {
+            if let Op::Class { dst, class } = inst.op
+                && cx.is_record(class)
+            {
+                said.classes.insert(dst, class);
+            }
+            said.note(&inst.op);
+            let Op::SetField { obj, field, value } = inst.op else {
+                continue;
+            };
+            let Some(class) = said.classes.get(&obj) else {
+                continue;
+            };
+            let table = program.classes[class.0 as usize].name;
+            let listed = said.lists.get(&value).map_or(&[][..], Vec::as_slice);
+            for made in std::iter::once(&value).chain(listed) {
+                let Some((call, args)) = said.made.get(made) else {
+                    continue;
+                };
+                for &e in cx.points_to.targets(FuncId(f as u32), *call).1 {
+                    let rules = cx.library.calls(e, &mut cx.entities, &mut cx.names);
+                    let text = |n: Name| cx.names.text(n).to_owned();
+                    let alone = args
+                        .iter()
+                        .filter(|a| said.yes.contains(&a.value))
+                        .any(|a| {
+                            let name = a.name.map(text).unwrap_or_default();
+                            rules.iter().any(|r| r.unique_if.contains(&name))
+                        });
+                    let mut columns = Vec::new();
+                    if alone {
+                        columns.push(text(field));
+                    } else if rules.iter().any(|r| r.unique_over) {
+                        let plain = args.iter().filter(|a| a.name.is_none());
+                        columns.extend(
+                            plain
+                                .filter_map(|a| said.texts.get(&a.value))
+                                .map(|n| text(*n)),
+                        );
+                    }
+                    if !columns.is_empty() {
+                        found.push((text(table), columns));
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+/// What a class body has written down so far.
+#[derive(Default)]
+struct Said<'a> {
+    classes: FxHashMap<Var, ClassId>,
+    yes: FxHashSet<Var>,
+    texts: FxHashMap<Var, Name>,
+    made: FxHashMap<Var, (u32, &'a [Arg])>,
+    lists: FxHashMap<Var, Vec<Var>>,
+    calls: u32,
+}
+
+impl<'a> Said<'a> {
+    fn note(&mut self, op: &'a Op) {
+        match op {
+            Op::Const { dst, value } => match value {
+                Literal::Bool(true) => {
+                    self.yes.insert(*dst);
+                }
+                Literal::Str(text) => {
+                    self.texts.insert(*dst, *text);
+                }
+                _ => {}
+            },
+            Op::Call { dst, args, .. } => {
+                // One without a word says nothing of this kind.
+                let says =
+                    |a: &Arg| self.yes.contains(&a.value) || self.texts.contains_key(&a.value);
+                if args.iter().any(says) {
+                    self.made.insert(*dst, (self.calls, args));
+                }
+                self.calls += 1;
+            }
+            Op::TaggedTemplate { .. } => self.calls += 1,
+            Op::Array { dst, items } => {
+                let items = items.iter().map(|i| i.value);
+                self.lists.insert(*dst, items.collect());
+            }
+            _ => {}
+        }
     }
 }
 

@@ -315,6 +315,9 @@ impl Interp<'_, '_, '_> {
         if looked && (self.looks_after(read, write) || self.puts_right(r, write)) {
             return None;
         }
+        if read.act == Act::List && self.is_read_anew(write) {
+            return None;
+        }
         let fresh = matches!(read.loc.kind, ResourceKind::Memory | ResourceKind::Row);
         if (!data || fresh) && self.looks_again(read, w, data) {
             return None;
@@ -450,7 +453,7 @@ impl Interp<'_, '_, '_> {
                 self.polarity(r, write)
             },
             taken,
-            refuses: self.refuses(r, write),
+            refuses: self.refuses(r, write, searched),
             waits,
             id: sym::through(read.site, write.site),
         };
@@ -464,6 +467,20 @@ impl Interp<'_, '_, '_> {
         let hoped = held.hoped_at(read.at) & held.hoped_at(write.at) & !walk.broken;
         self.protect_hoped(&mut window, hoped);
         self.is_open(&window).then_some(window)
+    }
+
+    /// Does the call that writes a file make it of what it reads there itself? A listing has then
+    /// only said which one.
+    fn is_read_anew(&self, write: &Event) -> bool {
+        let anew = |(i, e): (usize, &Event)| {
+            e.call == write.call
+                && e.act == Act::Read
+                && e.loc == write.loc
+                && write.data.has_event(i as u32)
+        };
+        write.loc.kind == ResourceKind::File
+            && write.call.is_some()
+            && self.events.iter().enumerate().any(anew)
     }
 
     /// Does the call that uses a path judge by itself where it leads?
@@ -642,8 +659,10 @@ impl Interp<'_, '_, '_> {
     }
 
     /// Is a caller turned away by what was read, where the write does not happen?
-    fn refuses(&self, r: usize, write: &Event) -> bool {
+    fn refuses(&self, r: usize, write: &Event, searched: bool) -> bool {
         let blocks = &self.function.blocks;
+        // Who is told that there is none is not told that somebody else has it.
+        let taken = searched || self.polarity(r, write) == Some(false);
         let throws = |from: BlockId| {
             let next = |at: &BlockId| match blocks[at.0 as usize].term {
                 Term::Goto(next) => Some(next),
@@ -652,7 +671,7 @@ impl Interp<'_, '_, '_> {
             let mut way = std::iter::successors(Some(from), next).take(MAX_REFUSAL);
             way.any(|at| match blocks[at.0 as usize].term {
                 Term::Throw(_) => true,
-                Term::Return(Some(answer)) => self.is_told_no(answer),
+                Term::Return(Some(answer)) => taken && self.is_told_no(answer),
                 _ => false,
             })
         };

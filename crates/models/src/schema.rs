@@ -208,6 +208,14 @@ pub struct CallModel {
     /// Clients are let in by it, and are heard from then on.
     #[serde(default)]
     pub lets_in: Option<Door>,
+    /// It makes a column of a record. Where an argument of one of these names is true, no two rows
+    /// have the same in it.
+    #[serde(default)]
+    pub unique_if: Vec<String>,
+    /// It stands in the class of a record, and its arguments are the names of columns: no two rows
+    /// have the same in all of them.
+    #[serde(default)]
+    pub unique_over: bool,
 }
 
 /// By which way clients are let in.
@@ -578,6 +586,7 @@ pub enum ResultModel {
     /// `"made"`: known by what it was made with, two of the same arguments are one.
     /// `"format"`: the text of argument 0, with the other arguments where it has `%s`, `%d` …
     /// `"added"`: the elements of argument 0, and behind them the other arguments.
+    /// `"entries"`: the receiver, to be gone through with the names of what it holds.
     /// `"member"`: a field or method of argument 0, by a name that is only known when it runs;
     /// `"members"`: a list of all of them, each with its name.
     /// `"values"`: a list of what the fields of argument 0 hold. `"pairs"`: a list of pairs, each

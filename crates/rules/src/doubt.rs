@@ -79,8 +79,10 @@ const DOUBTS: &[Doubt] = &[
         says: "the server has set it before it lets anybody in",
         holds: |case, rule| {
             let w = case.w;
-            let rules = [&memory_check_then_act::META, &file_check_then_act::META];
-            is(rule, &rules) && w.early && w.write_positive == Some(false)
+            // A file is another process's, too, which may start at the same time.
+            let memory = is(rule, &[&memory_check_then_act::META]);
+            let file = is(rule, &[&file_check_then_act::META]) && w.one_process;
+            (memory || file) && w.early && w.write_positive == Some(false)
         },
     },
     Doubt {

@@ -127,6 +127,18 @@ impl PointsTo {
                     self.copy(node, dst);
                 }
             }
+            ResultRule::Entries => {
+                if let Some(node) = recv_node {
+                    self.copy(node, dst);
+                    let list = self.obj(Obj::Array(dst.0));
+                    let elem = self.elem(list);
+                    let pair = self.obj(Obj::Array(elem.0 | 1 << 31));
+                    self.add(elem, pair);
+                    let inner = self.elem(pair);
+                    self.on(env, node, Use::GetAny { dst: inner });
+                    self.add(dst, list);
+                }
+            }
             ResultRule::Arg(i) => {
                 if let Some(&arg) = args.get(i) {
                     self.copy(arg, dst);

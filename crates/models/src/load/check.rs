@@ -250,6 +250,7 @@ fn call(model: &CallModel, what: Names) -> Checked {
                 | "added"
                 | "values"
                 | "pairs"
+                | "entries"
                 | "member"
                 | "members"
                 | "table"

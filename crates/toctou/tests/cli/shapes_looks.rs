@@ -235,3 +235,87 @@ async def tell(text: str) -> str:
     );
     python::expect(&["session-lost-update"], &copied);
 }
+
+#[test]
+fn a_path_that_the_writer_judges_itself_is_judged_there() {
+    let source = |judges: &str| {
+        format!(
+            "
+import os, lib
+from mcp.server.fastmcp import FastMCP
+mcp = FastMCP(\"x\")
+
+def is_inside(name):
+    return os.path.realpath(name).startswith(\"/work\")
+
+async def save(name, text):
+    {judges}
+    with open(name, \"w\") as f:
+        f.write(text)
+
+async def load(name):
+    if not is_inside(name):
+        raise ValueError(\"outside\")
+    path = os.path.realpath(name)
+    if not os.path.isfile(path):
+        raise ValueError(\"nothing\")
+    with open(path) as f:
+        return f.read()
+
+@mcp.tool()
+async def link(a: str, b: str):
+    os.symlink(a, b)
+
+@mcp.tool()
+async def put(name: str, text: str):
+    old = await load(name)
+    await lib.check(old)
+    await save(name, old + text)
+"
+        )
+    };
+    let count = |judges: &str| {
+        let source = source(judges);
+        let found = python::scan(&[("server.py", source.as_str())], "regular");
+        let paths = found.iter().filter(|r| *r == "path-check-then-open");
+        paths.count()
+    };
+    // Once in the writer, or once where it is trusted from before.
+    let judged = "if not is_inside(name):
+        raise ValueError(\"outside\")
+    name = os.path.realpath(name)";
+    assert_eq!((count(judged), count("pass")), (1, 1));
+}
+
+#[test]
+fn a_listing_says_which_file_and_who_writes_it_reads_it() {
+    let source = |before: &str, inside: &str| {
+        format!(
+            "
+import threading, lib
+lock = threading.Lock()
+
+def finish(task, data):
+    path = ROOT / f\"{{task}}.json\"
+    with lock:
+        {inside}
+        if data[\"done\"]:
+            return
+        data[\"done\"] = True
+        path.write_text(json.dumps(data))
+
+@mcp.tool()
+async def finish_all():
+    for file in ROOT.glob(\"*.json\"):
+        data = {before}
+        await lib.check(file.stem)
+        finish(file.stem, data)
+"
+        )
+    };
+    let anew = source("None", "data = json.loads(path.read_text())");
+    // Another process can come between; the calls of this one take turns.
+    python::expect(&["file-read-modify-write"], &anew);
+    let before = "json.loads((ROOT / f\"{file.stem}.json\").read_text())";
+    python::expect(&["lock-scope-too-narrow"], &source(before, "pass"));
+}

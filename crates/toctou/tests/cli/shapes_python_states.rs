@@ -191,3 +191,19 @@ async def take(room: str, ctx: Context):
     // What a call makes for itself is its own.
     assert_eq!(rules(&format!("{SERVER}{}", source("Rooms()"))), [""; 0]);
 }
+
+#[test]
+fn who_is_told_that_there_is_none_is_not_refused_for_another() {
+    let source = "
+rooms = {}
+
+@mcp.tool()
+async def rename(name: str, title: str):
+    if name not in rooms:
+        return \"no such room\"
+    await lib.describe(name)
+    rooms[name] = title
+    return \"ok\"
+";
+    assert_eq!(rules(&format!("{SERVER}{source}")), [""; 0]);
+}

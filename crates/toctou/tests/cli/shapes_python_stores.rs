@@ -149,6 +149,43 @@ def take(name: str, count: int):
 }
 
 #[test]
+fn a_second_row_is_refused_by_what_the_class_says() {
+    let source = |column: &str, beside: &str| {
+        format!(
+            "from sqlalchemy import Column, Integer, String, UniqueConstraint, select
+from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
+from sqlalchemy.orm import declarative_base
+from mcp.server.fastmcp import FastMCP
+mcp = FastMCP(\"x\")
+Base = declarative_base()
+make = async_sessionmaker(create_async_engine(\"postgresql://\"))
+
+class Item(Base):
+    __tablename__ = \"items\"
+    id = Column(Integer, primary_key=True)
+    name = {column}
+    {beside}
+
+@mcp.tool()
+async def ensure(name: str):
+    async with make() as session:
+        found = await session.execute(select(Item).where(Item.name == name))
+        if found.scalar_one_or_none() is None:
+            session.add(Item(name=name))
+            await session.commit()
+"
+        )
+    };
+    let plain = "Column(String, nullable=True)";
+    expect(&["db-check-then-write"], &source(plain, "pass"));
+    expect(&[], &source("Column(String, unique=True)", "pass"));
+    let over = |columns: &str| format!("__table_args__ = (UniqueConstraint({columns}),)");
+    expect(&[], &source(plain, &over("\"name\"")));
+    let with_other = over("\"name\", \"id\"");
+    expect(&["db-check-then-write"], &source(plain, &with_other));
+}
+
+#[test]
 fn who_catches_the_conflict_has_seen_to_it() {
     expect(
         &[],
