@@ -116,7 +116,7 @@ impl Interp<'_, '_, '_> {
         let entry = write.loc.key == read.loc.key && write.loc.entry.is_some()
             || matches!(self.cx.syms.kind(write.loc.key), SymKind::Index(base, _) if *base == read.loc.key);
         match write.act {
-            Act::Append => write.loc.key == read.loc.key,
+            Act::Append => write.loc.key == read.loc.key && !self.is_there_already(write),
             Act::Write => {
                 entry
                     || write.loc == read.loc
@@ -127,6 +127,18 @@ impl Interp<'_, '_, '_> {
         }
     }
 
+    /// What was put under a name of its own before is not one more when it is put there again.
+    fn is_there_already(&self, write: &Event) -> bool {
+        let first = |e: &Event| {
+            e.act == Act::Append
+                && e.mode == Mode::Exclusive
+                && e.loc == write.loc
+                && e.at != write.at
+        };
+        write.mode == Mode::Exclusive
+            && (self.events.iter()).any(|e| first(e) && self.is_before(e, write))
+    }
+
     /// A list was searched for an entry, and since there is none it is added. Nothing is lost by
     /// that, but then it is there twice.
     pub(crate) fn is_searched(&self, r: usize, write: &Event) -> bool {
@@ -134,6 +146,7 @@ impl Interp<'_, '_, '_> {
         let own = read.call.is_none() && write.call.is_none();
         own && read.act == Act::Check
             && write.act == Act::Append
+            && write.mode != Mode::Exclusive
             && write.loc.kind == ResourceKind::Memory
             && matches!(self.cx.syms.kind(read.loc.key), SymKind::Index(list, _) if *list == write.loc.key)
             && self.said_at(r, write.at.block).1 == Some(false)

@@ -122,7 +122,7 @@ impl Interp<'_, '_, '_> {
         let failed = |cond: Var| {
             self.events.iter().any(|e| {
                 let touches = e.loc == write.loc && (e.act == Act::Read || e.act == Act::Write);
-                touches && e.at != write.at && self.is_given_by(cond, e.at)
+                touches && e.call.is_none() && e.at != write.at && self.is_given_by(cond, e.at)
             })
         };
         self.cfg.controls_of(write.at.block).iter().any(|control| {
@@ -161,7 +161,7 @@ impl Interp<'_, '_, '_> {
         read.call.is_some() && read.call != write.call && self.events.iter().any(claims)
     }
 
-    fn is_before(&self, first: &Event, second: &Event) -> bool {
+    pub(crate) fn is_before(&self, first: &Event, second: &Event) -> bool {
         if first.at.block == second.at.block {
             return first.at.inst < second.at.inst;
         }

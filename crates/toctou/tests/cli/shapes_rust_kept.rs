@@ -106,6 +106,16 @@ fn a_table_that_is_full() {
         "self.tasks.write().await.insert(uuid::Uuid::new_v4().to_string(), Task { owner: who });";
     assert_eq!(rules(&tool(&format!("{test}\n{add}"))).len(), 1);
     assert_eq!(rules(&tool(add)), NONE);
+    // Another one was looked for.
+    let other = "if self.tasks.read().await.contains_key(&id) { return Ok(()); }\nwork().await;";
+    assert_eq!(rules(&tool(&format!("{other}\n{add}"))), NONE);
+    // The same once more.
+    let twice = format!(
+        "let name = uuid::Uuid::new_v4().to_string();\n{test}\n\
+         self.tasks.write().await.insert(name.clone(), Task {{ owner: who.clone() }});\nwork().await;\n\
+         self.tasks.write().await.insert(name, Task {{ owner: who }});"
+    );
+    assert_eq!(rules(&tool(&twice)).len(), 1);
 }
 
 #[test]
