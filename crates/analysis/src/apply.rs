@@ -868,6 +868,7 @@ impl Interp<'_, '_, '_> {
             Mode::Conditional if effect.filter.is_some() && !self.is_looked_at(view.dst) => {
                 Mode::Atomic
             }
+            _ if adds => Mode::Exclusive,
             mode => mode,
         };
         event.duck = duck;

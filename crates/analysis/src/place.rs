@@ -117,7 +117,7 @@ impl Interp<'_, '_, '_> {
         let entry = write.loc.key == read.loc.key && write.loc.entry.is_some()
             || matches!(self.cx.syms.kind(write.loc.key), SymKind::Index(base, _) if *base == read.loc.key);
         match write.act {
-            Act::Append => write.loc.key == read.loc.key,
+            Act::Append => write.loc.key == read.loc.key && !self.is_there_already(write),
             Act::Write => {
                 entry
                     || write.loc == read.loc
@@ -128,12 +128,25 @@ impl Interp<'_, '_, '_> {
         }
     }
 
+    /// What was put under a name of its own before is not one more when it is put there again.
+    fn is_there_already(&self, write: &Event) -> bool {
+        let first = |e: &Event| {
+            e.act == Act::Append
+                && e.mode == Mode::Exclusive
+                && e.loc == write.loc
+                && e.at != write.at
+        };
+        write.mode == Mode::Exclusive
+            && (self.events.iter()).any(|e| first(e) && self.is_before(e, write))
+    }
+
     /// A list was searched for an entry, and since there is none it is added. Nothing is lost by
     /// that, but then it is there twice.
     pub(crate) fn is_searched(&self, r: usize, write: &Event) -> bool {
         let read = &self.events[r];
         let own = read.call.is_none() && write.call.is_none();
-        if !own || write.act != Act::Append || write.loc.kind != ResourceKind::Memory {
+        let added = write.act == Act::Append && write.mode != Mode::Exclusive;
+        if !own || !added || write.loc.kind != ResourceKind::Memory {
             return false;
         }
         match read.act {

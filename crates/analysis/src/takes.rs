@@ -3,10 +3,10 @@
 
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::Term;
+use toctou_core::ir::{Op, Term, Var};
 
 use crate::cfg::Control;
-use crate::effect::{Act, Dep, Deps, Event, Loc, Source, Window};
+use crate::effect::{Act, Dep, Deps, Event, Loc, Pos, Source, Window};
 use crate::held::{Held, MAX_ACQUIRES};
 use crate::interp::Interp;
 use crate::sym::{self, CalleeSym, SymKind};
@@ -100,6 +100,48 @@ impl Interp<'_, '_, '_> {
             })
     }
 
+    /// `if let Err(e) = write(path, new) { write(path, old) }`: what was there before is put back,
+    /// and only because the file system has failed to do what it was told. No other call makes
+    /// it fail.
+    pub(crate) fn restores(&self, r: u32, write: &Event) -> bool {
+        let read = &self.events[r as usize];
+        if read.loc.kind != ResourceKind::File || read.loc != write.loc || write.act != Act::Write {
+            return false;
+        }
+        // Read twice, it is one term.
+        let of_file = |source: Source| match source {
+            Source::Event(e) => {
+                let event = &self.events[e as usize];
+                event.act == Act::Read && event.loc == write.loc
+            }
+            _ => false,
+        };
+        if !(write.data.iter().filter(|d| !d.implicit && !d.asked)).all(|d| of_file(d.source)) {
+            return false;
+        }
+        let failed = |cond: Var| {
+            self.events.iter().any(|e| {
+                let touches = e.loc == write.loc && (e.act == Act::Read || e.act == Act::Write);
+                touches && e.call.is_none() && e.at != write.at && self.is_given_by(cond, e.at)
+            })
+        };
+        self.cfg.controls_of(write.at.block).iter().any(|control| {
+            let block = &self.function.blocks[control.block as usize];
+            control.way == 1 && matches!(block.term, Term::Branch { cond, .. } if failed(cond))
+        })
+    }
+
+    /// Is a register what a call gave back, waited for or not?
+    fn is_given_by(&self, var: Var, call: Pos) -> bool {
+        let block = &self.function.blocks[call.block as usize];
+        let Some(dst) = block.insts.get(call.inst as usize).and_then(|i| i.op.dst()) else {
+            return false;
+        };
+        let mut insts = self.function.blocks.iter().flat_map(|b| &b.insts);
+        dst == var
+            || insts.any(|i| matches!(i.op, Op::Await { dst: d, src } if d == var && src == dst))
+    }
+
     /// A callee tested it, took it and only then gave the lock back (`if running[k] { return
     /// false }; running[k] = true`). It is that claim which a later delete ends: nobody else
     /// got through the test.
@@ -119,7 +161,7 @@ impl Interp<'_, '_, '_> {
         read.call.is_some() && read.call != write.call && self.events.iter().any(claims)
     }
 
-    fn is_before(&self, first: &Event, second: &Event) -> bool {
+    pub(crate) fn is_before(&self, first: &Event, second: &Event) -> bool {
         if first.at.block == second.at.block {
             return first.at.inst < second.at.inst;
         }

@@ -325,6 +325,9 @@ impl Interp<'_, '_, '_> {
         if !data && self.is_unless_same(r, write) {
             return None;
         }
+        if data && self.restores(r as u32, write) {
+            return None;
+        }
         if !data && self.is_claimed(r, write) {
             return None;
         }

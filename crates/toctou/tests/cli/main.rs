@@ -41,6 +41,7 @@ mod shapes_real;
 mod shapes_rust;
 mod shapes_rust_kept;
 mod shapes_rust_reach;
+mod shapes_rust_sdks;
 mod shapes_rust_stores;
 mod shapes_settled;
 mod shapes_started;

@@ -106,6 +106,16 @@ fn a_table_that_is_full() {
         "self.tasks.write().await.insert(uuid::Uuid::new_v4().to_string(), Task { owner: who });";
     assert_eq!(rules(&tool(&format!("{test}\n{add}"))).len(), 1);
     assert_eq!(rules(&tool(add)), NONE);
+    // Another one was looked for.
+    let other = "if self.tasks.read().await.contains_key(&id) { return Ok(()); }\nwork().await;";
+    assert_eq!(rules(&tool(&format!("{other}\n{add}"))), NONE);
+    // The same once more.
+    let twice = format!(
+        "let name = uuid::Uuid::new_v4().to_string();\n{test}\n\
+         self.tasks.write().await.insert(name.clone(), Task {{ owner: who.clone() }});\nwork().await;\n\
+         self.tasks.write().await.insert(name, Task {{ owner: who }});"
+    );
+    assert_eq!(rules(&tool(&twice)).len(), 1);
 }
 
 #[test]
@@ -168,4 +178,28 @@ fn state_that_a_framework_hands_out() {
     // A type of the program's own, which holds something else.
     let own = "pub struct Data<T> { of: T }\n";
     assert_eq!(rules(&route(own, "Data")), NONE);
+}
+
+/// What was there is put back because the file system has failed: no other call makes it fail.
+/// That what was written reads otherwise, though, can be another call's doing.
+#[test]
+fn a_backup_that_is_put_back() {
+    let save = |test: &str| {
+        format!(
+            "use std::fs;\nuse std::path::PathBuf;\nuse rmcp::{{tool, tool_router}};\n\
+             pub struct Server {{ path: PathBuf }}\n\
+             #[tool_router]\nimpl Server {{\n#[tool]\nasync fn save(&self, text: String) -> anyhow::Result<()> {{\n\
+             let backup = fs::read_to_string(&self.path)?;\n{test} {{\n\
+             fs::write(&self.path, &backup)?;\nanyhow::bail!(\"not saved\");\n}}\nOk(())\n}}\n}}\n"
+        )
+    };
+    for test in [
+        "if let Err(e) = fs::write(&self.path, &text)",
+        "if let Err(e) = tokio::fs::write(&self.path, &text).await",
+        "fs::write(&self.path, &text)?;\nif let Err(e) = fs::read_to_string(&self.path)",
+    ] {
+        assert_eq!(rules(&save(test)), NONE, "{test}");
+    }
+    let seen = "fs::write(&self.path, &text)?;\nif fs::read_to_string(&self.path)? != text";
+    assert_eq!(rules(&save(seen)), ["file-read-modify-write"]);
 }
