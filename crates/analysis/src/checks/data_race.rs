@@ -23,8 +23,10 @@ use crate::sym::SymKind;
 const MAX_WAYS: usize = 6;
 /// … that differ only in what comes after.
 const MAX_ALIKE: usize = 3;
+/// Accesses of one variable that are held against each other.
+const MAX_SEEN: usize = 160;
 /// Calls that are followed from one root.
-const MAX_STEPS: usize = 4_000;
+const MAX_STEPS: usize = 12_000;
 const MAX_DEPTH: u32 = 14;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -389,7 +391,7 @@ fn follow(
                     && (s.again || !again)
                     && s.before.iter().all(|r| ahead.contains(r))
             });
-            if !same && list.len() < 64 {
+            if !same && list.len() < MAX_SEEN {
                 list.push(Seen {
                     func,
                     index,

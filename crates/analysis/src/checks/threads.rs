@@ -30,9 +30,9 @@ pub(super) struct Threads {
 struct Flow {
     /// Starts of threads, and what can run after each, in this call of the function.
     starts: Vec<(Pos, Vec<FuncId>, Vec<bool>)>,
-    /// Blocks in loops, and blocks that lead to one.
     looped: Vec<bool>,
-    to_loop: Vec<bool>,
+    /// Blocks that lead to a loop, and that come after none.
+    ahead: Vec<bool>,
 }
 
 impl Threads {
@@ -102,8 +102,7 @@ impl Threads {
     /// Is it done once by a call of the function, before it begins with what it does again and again?
     pub(super) fn is_ahead(&mut self, cx: &Context<'_, '_>, f: FuncId, at: Pos) -> bool {
         let flow = self.flow(cx, f);
-        let block = at.block as usize;
-        flow.looped.get(block) == Some(&false) && flow.to_loop.get(block) == Some(&true)
+        flow.ahead.get(at.block as usize) == Some(&true)
     }
 
     /// Is it done again and again by one call of the function?
@@ -118,7 +117,7 @@ impl Threads {
             let mut flow = Flow {
                 starts: Vec::new(),
                 looped: Vec::new(),
-                to_loop: Vec::new(),
+                ahead: Vec::new(),
             };
             if function.blocks.len() > MAX_BLOCKS {
                 return flow;
@@ -137,7 +136,15 @@ impl Threads {
             if cfg.has_loop {
                 let blocks = 0..function.blocks.len() as u32;
                 flow.looped = blocks.map(|b| cfg.leads_back(b)).collect();
-                flow.to_loop = leading(&cfg, &flow.looped);
+                flow.ahead = leading(&cfg, &flow.looped);
+                for (b, looped) in (0..).zip(&flow.looped) {
+                    if *looped {
+                        flow.ahead[b as usize] = false;
+                        let later = after(&cfg, b);
+                        let ahead = flow.ahead.iter_mut().zip(later);
+                        ahead.for_each(|(ahead, later)| *ahead &= !later);
+                    }
+                }
             }
             flow
         })
