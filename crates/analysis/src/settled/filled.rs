@@ -152,10 +152,8 @@ fn full(
             let defs = known.get_or_insert_with(|| defs(function));
             for class in of {
                 match (&inst.op, set) {
-                    (_, Some((field, value))) => {
-                        if is_null(defs, value) {
-                            open.insert((class, field));
-                        }
+                    (_, Some((field, value))) if is_null(defs, value) => {
+                        open.insert((class, field));
                     }
                     (Op::Object { fields, .. }, None) => {
                         made.insert(class);
