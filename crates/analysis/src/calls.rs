@@ -381,6 +381,33 @@ impl<'a> Interp<'_, 'a, '_> {
         self.calls_yielding = true;
         self.failing.push(self.at);
         self.push_sym_call(call);
+        self.note_wrapped(callee, view);
+    }
+
+    /// A closure that is handed out calls what its maker was given: whoever calls the closure, it
+    /// is that which runs. (A parameter of its own is known to who calls it.)
+    fn note_wrapped(&mut self, callee: Sym, view: &CallView<'_>) {
+        let captured = matches!(self.cx.syms.kind(callee), SymKind::Cell(c) if c.owner != self.id);
+        if !captured || !self.is_racy() {
+            return;
+        }
+        let (funcs, _) = self.cx.points_to.targets(self.id, view.number);
+        let mut funcs = funcs.to_vec();
+        funcs.truncate(MAX_TARGETS);
+        // What is a closure itself has variables of whoever made it, and that may be anybody.
+        let program = self.cx.program;
+        let is_closure = |f: FuncId| {
+            let parent = program.function(f).parent;
+            parent.is_some_and(|p| program.function(p).kind != FuncKind::ModuleInit)
+        };
+        funcs.retain(|f| !is_closure(*f));
+        for f in funcs {
+            let entry = Entry {
+                args: view.args.to_vec(),
+                ..Entry::default()
+            };
+            self.note_call(f, &entry);
+        }
     }
 
     /// The parameter that takes the rest, if it is handed on as what it was: `f(*rest)`.

@@ -21,6 +21,7 @@ mod partial_init;
 mod retry;
 mod sends;
 mod shared_server;
+mod threads;
 mod transactions;
 
 pub(crate) use close_race::is_closing;

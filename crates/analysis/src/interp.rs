@@ -14,6 +14,7 @@ mod origin;
 mod published;
 mod ready;
 mod taken;
+mod threads;
 mod values;
 mod vars;
 
@@ -589,6 +590,11 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             Op::StoreVar { cell, value } => {
                 self.variable_access(*cell, true);
+                if self.cx.is_module_cell(*cell) {
+                    let place = self.cx.syms.make(SymKind::Cell(*cell));
+                    let value = self.val(*value);
+                    self.note_emptied(place, Some(value));
+                }
                 self.store(*cell, *value);
             }
             Op::This { dst } => {
@@ -598,6 +604,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             Op::GetField { dst, obj, field } => {
                 let base = self.val(*obj);
                 self.field_access(*obj, base, *field, false);
+                self.note_copy(*dst, *obj, base, *field);
                 let sym = self.get_field(base, *field);
                 self.set(*dst, sym);
             }

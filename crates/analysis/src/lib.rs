@@ -54,7 +54,7 @@ mod waits;
 mod walk;
 mod windows;
 
-use toctou_core::ir::{FuncId, Program};
+use toctou_core::ir::{FuncId, Literal, Op, Program};
 use toctou_models::Models;
 
 use context::Context;
@@ -66,6 +66,36 @@ pub use toctou_models::Mode;
 
 /// Components of mutually recursive functions larger than this are looked at once only.
 const MAX_REPEATED: usize = 40;
+
+/// Texts in the code that define tables, or what may not be in one twice.
+fn written_schemas(program: &Program) -> Vec<&str> {
+    let defines = |text: &&str| {
+        let begins = |words: &[u8]| {
+            let bytes = text.as_bytes();
+            bytes
+                .windows(words.len())
+                .any(|w| w.eq_ignore_ascii_case(words))
+        };
+        begins(b"create table") || begins(b"create unique index")
+    };
+    let functions = program.functions.iter().enumerate();
+    let product = functions
+        .filter(|(f, _)| program.file_of(FuncId(*f as u32)).role == toctou_core::FileRole::Product);
+    let insts = product.flat_map(|(_, f)| f.blocks.iter().flat_map(|b| &b.insts));
+    let mut names: Vec<toctou_core::Name> = insts
+        .filter_map(|inst| match inst.op {
+            Op::Const {
+                value: Literal::Str(text),
+                ..
+            } => Some(text),
+            _ => None,
+        })
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let texts = names.into_iter().map(|n| program.names.text(n));
+    texts.filter(defines).collect()
+}
 
 /// Finds the windows of a program.
 pub fn analyze(program: &Program, models: &Models) -> Analysis {
@@ -79,6 +109,12 @@ pub fn analyze(program: &Program, models: &Models) -> Analysis {
     }
     for (table, columns) in records::unique_columns(&mut cx) {
         cx.unique.entry(table).or_default().push(columns);
+    }
+    // Statements in a list are run one by one, by a loop that does not say which.
+    for text in written_schemas(program) {
+        for (table, columns) in toctou_models::sql::unique_columns(text) {
+            cx.unique.entry(table).or_default().push(columns);
+        }
     }
     let edges = order::edges(program, &cx.points_to);
     for component in order::components(&edges) {

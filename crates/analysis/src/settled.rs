@@ -7,6 +7,7 @@
 //! anything.
 
 mod callers;
+mod filled;
 mod shape;
 mod slots;
 mod step;
@@ -45,7 +46,11 @@ impl Settled {
         let open = callers::open(env, points_to);
         let mut solver = Solver::new(env, points_to, open);
         solver.run();
-        solver.answer()
+        let mut settled = solver.answer();
+        for (place, way) in filled::ways(env, points_to) {
+            settled.decided.entry(place).or_insert(way);
+        }
+        settled
     }
 }
 

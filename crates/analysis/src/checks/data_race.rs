@@ -13,15 +13,20 @@ use toctou_core::ir::{Callee, FuncId, FuncKind, Op};
 use toctou_core::{FileRole, Name};
 
 use super::at_start::AtStart;
+use super::threads::{self, Threads};
 use crate::context::{Context, DefectKind, FoundDefect};
-use crate::interp::access::{HeldLock, Owner, Spot};
+use crate::interp::access::{HeldLock, Owner, Passed, Spot};
 use crate::roots::{handlers_at_once, is_server};
 use crate::sym::SymKind;
 
 /// Ways into one function that are told apart.
 const MAX_WAYS: usize = 6;
+/// … that differ only in what comes after.
+const MAX_ALIKE: usize = 3;
+/// Accesses of one variable that are held against each other.
+const MAX_SEEN: usize = 160;
 /// Calls that are followed from one root.
-const MAX_STEPS: usize = 4_000;
+const MAX_STEPS: usize = 12_000;
 const MAX_DEPTH: u32 = 14;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -45,6 +50,27 @@ struct Seen {
     start: Start,
     root: FuncId,
     locks: Vec<HeldLock>,
+    /// No other thread that began there comes by: there is one, or each has its own object, and
+    /// this is by way of it.
+    mine: bool,
+    /// Threads that are started after it, by whom it is done.
+    before: Vec<FuncId>,
+    /// What a thread looks at before it goes on to its work.
+    first: bool,
+    /// It is done again and again.
+    again: bool,
+}
+
+/// Where a thread begins.
+struct Root {
+    func: FuncId,
+    start: Start,
+    /// Each has an object of its own.
+    own: bool,
+    /// No other is started while it runs.
+    single: bool,
+    /// Who has waited for it comes after it.
+    joined: Vec<HeldLock>,
 }
 
 /// Parameters that are told apart.
@@ -59,7 +85,10 @@ fn is_in(mask: u64, param: u32, how: u32) -> bool {
 struct Around {
     /// Functions that can be under way many times.
     many: FxHashSet<FuncId>,
+    /// What runs because of clients, in threads that they start as well.
+    served: FxHashSet<FuncId>,
     at_start: AtStart,
+    threads: Threads,
 }
 
 /// Whose the object is that a method is called on.
@@ -69,9 +98,21 @@ enum This {
     /// Everybody's, to look at.
     Published,
     Shared,
+    /// … by those who know the thread's, of which there is one.
+    Thread,
 }
 
-type Way = (FuncId, This, u64, Vec<HeldLock>);
+/// How a function is reached.
+#[derive(Clone)]
+struct Way {
+    func: FuncId,
+    this: This,
+    args: u64,
+    locks: Vec<HeldLock>,
+    before: Vec<FuncId>,
+    /// In a loop, here or above.
+    again: bool,
+}
 
 pub(crate) fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
     if cx.plain.iter().all(|p| p.accesses.is_empty()) {
@@ -79,24 +120,22 @@ pub(crate) fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
     }
     let mut places: FxHashMap<(Spot, bool), Vec<Seen>> = FxHashMap::default();
     let roots = roots(cx);
-    let begin = |start: Start| start != Start::Export;
-    let served: Vec<FuncId> = roots
-        .iter()
-        .filter(|r| begin(r.1))
-        .map(|(root, _)| *root)
-        .collect();
-    let around = Around {
+    let served = roots.iter().filter(|r| r.start != Start::Export);
+    let served: Vec<FuncId> = served.map(|r| r.func).collect();
+    let mut around = Around {
         many: many(cx, &roots),
+        served: served_by(cx, &roots),
         at_start: AtStart::new(cx, edges, &served),
+        threads: Threads::new(cx),
     };
-    for (root, start) in roots {
-        follow(cx, root, start, &around, &mut places);
+    for root in &roots {
+        follow(cx, root, &mut around, &mut places);
     }
     let mut found: Vec<(FoundDefect, Spot)> = Vec::new();
     let mut keys: Vec<(Spot, bool)> = places.keys().copied().collect();
     keys.sort_unstable();
     for key in keys {
-        if let Some(defect) = race(cx, &places[&key]) {
+        if let Some(defect) = race(cx, &places[&key], &around.served) {
             found.push((defect, key.0));
         }
     }
@@ -105,7 +144,7 @@ pub(crate) fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
     for (defect, spot) in found {
         let class = match spot {
             Spot::Field(class, _) | Spot::Object(class) => Some(class),
-            Spot::Variable(_) | Spot::Site(..) | Spot::Ready(..) => None,
+            Spot::Variable(_) | Spot::Site(..) | Spot::Ready(..) | Spot::Joined(..) => None,
         };
         if class.is_none() || told.insert((defect.func, class)) {
             cx.defects.push(defect);
@@ -114,7 +153,8 @@ pub(crate) fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
 }
 
 /// Where threads begin.
-fn roots(cx: &Context<'_, '_>) -> Vec<(FuncId, Start)> {
+fn roots(cx: &Context<'_, '_>) -> Vec<Root> {
+    let mut threads: FxHashMap<FuncId, Vec<(FuncId, &Passed)>> = FxHashMap::default();
     let mut starts: FxHashMap<FuncId, Start> = FxHashMap::default();
     let mut handlers: Vec<FuncId> = Vec::new();
     for entry in &cx.entries {
@@ -140,6 +180,7 @@ fn roots(cx: &Context<'_, '_>) -> Vec<(FuncId, Start)> {
             continue;
         }
         for call in cx.plain[f].calls.iter().filter(|c| c.spawned) {
+            threads.entry(call.callee).or_default().push((id, call));
             let start = if call.repeated || many.contains(&id) {
                 Start::Threads
             } else {
@@ -176,7 +217,18 @@ fn roots(cx: &Context<'_, '_>) -> Vec<(FuncId, Start)> {
     handed_back.sort_unstable();
     handed_back.dedup();
     roots.extend(handed_back.into_iter().map(|f| (f, Start::Export)));
-    roots
+    let callers = threads::callers(cx);
+    let root = |(func, start)| {
+        let from = threads.get(&func).map_or(&[][..], Vec::as_slice);
+        Root {
+            func,
+            start,
+            own: threads::has_own_object(cx, from, &callers),
+            single: !from.is_empty() && from.iter().all(|(_, call)| call.single),
+            joined: threads::joined(from),
+        }
+    };
+    roots.into_iter().map(root).collect()
 }
 
 /// The names of methods and fields that the product uses.
@@ -202,11 +254,15 @@ fn named(cx: &Context<'_, '_>) -> FxHashSet<Name> {
     names
 }
 
+fn served_by(cx: &Context<'_, '_>, roots: &[Root]) -> FxHashSet<FuncId> {
+    let client = |r: &&Root| matches!(r.start, Start::Handler | Start::InTurn);
+    reached(cx, roots.iter().filter(client).map(|r| r.func).collect())
+}
+
 /// Functions that can be under way many times: their variables are not shared.
-fn many(cx: &Context<'_, '_>, roots: &[(FuncId, Start)]) -> FxHashSet<FuncId> {
-    let many = |start: &Start| matches!(start, Start::Handler | Start::InTurn | Start::Threads);
-    let from = roots.iter().filter(|(_, start)| many(start));
-    reached(cx, from.map(|(root, _)| *root).collect())
+fn many(cx: &Context<'_, '_>, roots: &[Root]) -> FxHashSet<FuncId> {
+    let many = |r: &&Root| matches!(r.start, Start::Handler | Start::InTurn | Start::Threads);
+    reached(cx, roots.iter().filter(many).map(|r| r.func).collect())
 }
 
 pub(super) fn reached(cx: &Context<'_, '_>, mut work: Vec<FuncId>) -> FxHashSet<FuncId> {
@@ -219,45 +275,84 @@ pub(super) fn reached(cx: &Context<'_, '_>, mut work: Vec<FuncId>) -> FxHashSet<
     seen
 }
 
+/// Is a way into a function another one than those that are known?
+fn worth(known: &[Way], mut way: Way) -> Option<Way> {
+    let alike = |a: &Way, b: &Way| a.this == b.this && a.args == b.args && a.locks == b.locks;
+    // What is done before fewer threads, and more often, meets more.
+    let covers = |w: &&Way| {
+        let fewer = w.before.iter().all(|r| way.before.contains(r));
+        alike(w, &way) && fewer && (w.again || !way.again)
+    };
+    if known.iter().any(|w| covers(&w)) {
+        return None;
+    }
+    let same = known.iter().filter(|w| alike(w, &way)).count();
+    let kinds = (0..known.len()).filter(|i| !known[..*i].iter().any(|w| alike(w, &known[*i])));
+    if same == 0 && kinds.count() >= MAX_WAYS {
+        return None;
+    }
+    if same >= MAX_ALIKE {
+        way.before.clear();
+    }
+    Some(way)
+}
+
 /// All accesses below a root, with what is held there.
 fn follow(
     cx: &Context<'_, '_>,
-    root: FuncId,
-    start: Start,
-    around: &Around,
+    root: &Root,
+    around: &mut Around,
     places: &mut FxHashMap<(Spot, bool), Vec<Seen>>,
 ) {
+    let start = root.start;
     let mut ways: FxHashMap<FuncId, Vec<Way>> = FxHashMap::default();
-    let mut work: Vec<(Way, u32)> = vec![((root, This::Shared, 0, Vec::new()), 0)];
+    let first = Way {
+        func: root.func,
+        this: if root.own { This::Thread } else { This::Shared },
+        args: 0,
+        locks: root.joined.clone(),
+        before: Vec::new(),
+        again: false,
+    };
+    let mut work: Vec<(Way, u32)> = vec![(first, 0)];
     let mut steps = 0;
     let is_new = |field: Name| cx.published.get(&field) == Some(&true);
     while let Some((way, depth)) = work.pop() {
-        let known = ways.entry(way.0).or_default();
-        if known.contains(&way) || known.len() >= MAX_WAYS {
+        let known = ways.entry(way.func).or_default();
+        let Some(way) = worth(known, way) else {
             continue;
-        }
+        };
         known.push(way.clone());
         steps += 1;
         if steps > MAX_STEPS {
             return;
         }
-        let (func, this, args, locks) = way;
+        let Way {
+            func,
+            this,
+            args,
+            locks,
+            before,
+            again,
+        } = way;
         // By its name, it is for those who hold the lock already.
         let name = cx.names.text(cx.program.function(func).name);
         if name.ends_with("Locked") || name.ends_with("_locked") {
             continue;
         }
         let plain = &cx.plain[func.0 as usize];
+        let client = matches!(start, Start::Handler | Start::InTurn);
+        let many = &around.many;
         let shared = |owner: Owner| match owner {
-            Owner::This => this == This::Shared,
+            Owner::This => matches!(this, This::Shared | This::Thread),
             Owner::Param(i) => is_in(args, i, 0),
             Owner::Within(i) => is_in(args, i, 0) || is_in(args, i, 1),
             Owner::Beyond(i) => (0..3).any(|how| is_in(args, i, how)),
             Owner::Variable(cell) => {
                 cx.is_module_cell(cell)
                     || !ways.contains_key(&cell.owner)
-                        && !around.many.contains(&cell.owner)
-                        && !cx.looped_cells.contains(&cell)
+                        && !many.contains(&cell.owner)
+                        && (client || !cx.looped_cells.contains(&cell))
             }
             Owner::Published(field) => !is_new(field),
             Owner::Own => false,
@@ -267,7 +362,6 @@ fn follow(
                 matches!(access.owner, Owner::Variable(cell) if !cx.is_module_cell(cell));
             // A variable that a thread shares with the function that started it:
             // who waits for whom is not known.
-            let client = matches!(start, Start::Handler | Start::InTurn);
             // It hangs from something that was there before the first client came.
             let found = || {
                 let within = access.within.filter(|_| start == Start::Handler);
@@ -284,17 +378,30 @@ fn follow(
             }
             let mut held = locks.clone();
             held.extend(access.locks.iter().copied());
+            let mine = root.single || this == This::Thread && access.owner == Owner::This;
+            let mut ahead = around.threads.started_after(cx, func, access.at);
+            ahead.extend(before.iter().copied());
+            let again = again || around.threads.is_looped(cx, func, access.at);
+            let first = depth == 0 && !access.write && around.threads.is_ahead(cx, func, access.at);
             let list = places.entry((access.spot, access.content)).or_default();
-            let same = list
-                .iter()
-                .any(|s| s.func == func && s.index == index && s.start == start && s.locks == held);
-            if !same && list.len() < 64 {
+            let same = list.iter().any(|s| {
+                (s.func, s.index, s.start) == (func, index, start)
+                    && s.locks == held
+                    && s.mine == mine
+                    && (s.again || !again)
+                    && s.before.iter().all(|r| ahead.contains(r))
+            });
+            if !same && list.len() < MAX_SEEN {
                 list.push(Seen {
                     func,
                     index,
                     start,
-                    root,
+                    root: root.func,
                     locks: held,
+                    mine,
+                    before: ahead,
+                    first,
+                    again,
                 });
             }
         }
@@ -321,9 +428,27 @@ fn follow(
                 owner if shared(owner) => This::Shared,
                 _ => This::Own,
             };
-            work.push(((call.callee, on, mask, held), depth + 1));
+            let mut ahead = around.threads.started_after(cx, func, call.at);
+            ahead.extend(before.iter().copied());
+            ahead.sort_unstable();
+            ahead.dedup();
+            let way = Way {
+                func: call.callee,
+                this: on,
+                args: mask,
+                locks: held,
+                before: ahead,
+                again: again || !client && call.repeated,
+            };
+            work.push((way, depth + 1));
         }
     }
+}
+
+/// Nothing is held. (To have waited for somebody is not to hold anything.)
+fn is_bare(s: &Seen) -> bool {
+    let waited = |l: &HeldLock| matches!(l.spot, Spot::Joined(..));
+    s.locks.iter().all(waited)
 }
 
 /// Does one lock keep two accesses apart?
@@ -335,7 +460,17 @@ fn apart(a: &Seen, b: &Seen) -> bool {
     }) || a.locks.iter().chain(&b.locks).any(|l| l.once)
 }
 
+/// Is one done before the thread is started that does the other?
+fn ordered(a: &Seen, b: &Seen) -> bool {
+    // An older one may still be at work, but is past its beginning.
+    let after = |a: &Seen, b: &Seen| b.first && a.before.contains(&b.root);
+    after(a, b) || after(b, a)
+}
+
 fn at_once(a: &Seen, b: &Seen) -> bool {
+    if a.root == b.root && a.mine && b.mine || ordered(a, b) {
+        return false;
+    }
     match (a.start, b.start) {
         (Start::Thread, Start::Thread) => a.root != b.root,
         (Start::InTurn, Start::InTurn) => false,
@@ -343,7 +478,7 @@ fn at_once(a: &Seen, b: &Seen) -> bool {
     }
 }
 
-fn race(cx: &Context<'_, '_>, list: &[Seen]) -> Option<FoundDefect> {
+fn race(cx: &Context<'_, '_>, list: &[Seen], served: &FxHashSet<FuncId>) -> Option<FoundDefect> {
     let access = |s: &Seen| &cx.plain[s.func.0 as usize].accesses[s.index];
     let guarded = list.iter().any(|s| {
         s.locks.iter().any(|l| {
@@ -382,7 +517,7 @@ fn race(cx: &Context<'_, '_>, list: &[Seen]) -> Option<FoundDefect> {
                 continue;
             }
             // The side without a lock is the one to mend.
-            let bare = |s: &Seen| u32::from(s.locks.is_empty());
+            let bare = |s: &Seen| u32::from(is_bare(s));
             let rank = u32::from(threads(a) && threads(b)) * 8
                 + u32::from(clients(a) || clients(b)) * 4
                 + bare(a).max(bare(b)) * 2
@@ -393,10 +528,19 @@ fn race(cx: &Context<'_, '_>, list: &[Seen]) -> Option<FoundDefect> {
         }
     }
     let (_, a, b) = best?;
-    let (at, other) = if b.locks.is_empty() && !a.locks.is_empty() {
+    let (at, other) = if is_bare(b) && !is_bare(a) {
         (b, a)
     } else {
         (a, b)
+    };
+    // A thread of the server's own, which does it all the time (not once, to begin with), meets a
+    // client's call: that is where a client gets in.
+    let thread = matches!(at.start, Start::Thread | Start::Threads) && at.again;
+    let own = thread && !served.contains(&at.func);
+    let (at, other) = if own && served.contains(&other.func) {
+        (other, at)
+    } else {
+        (at, other)
     };
     Some(FoundDefect {
         kind: DefectKind::DataRace,

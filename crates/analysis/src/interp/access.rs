@@ -26,6 +26,8 @@ pub enum Spot {
     Object(ClassId),
     /// Set up once, when this field says so (see `ready`).
     Ready(ClassId, Name),
+    /// What is counted here is over for who has waited for it (see `threads`).
+    Joined(ClassId, Name),
     /// Whatever this instruction of a function changes: a part of something of
     /// a library's type, known by nothing but the way to it.
     Site(FuncId, u32, u32),
@@ -86,6 +88,8 @@ pub struct Passed {
     pub spawned: bool,
     /// In a loop: it may be done many times at once.
     pub repeated: bool,
+    /// A thread that is started only if none was.
+    pub single: bool,
     given: Vec<Rc<Lock>>,
     /// The arguments, as they are known by others.
     pub(crate) values: Vec<Sym>,
@@ -106,6 +110,8 @@ pub struct Step {
     pub locks: Vec<(HeldLock, usize)>,
     /// What must not be done twice: to which place, if others can have it by now.
     pub only_once: Option<Spot>,
+    /// Where threads are counted.
+    pub counter: Option<Spot>,
 }
 
 #[derive(Default, Debug)]
@@ -257,7 +263,7 @@ impl Interp<'_, '_, '_> {
     }
 
     /// Is a value a struct itself, not a reference to one?
-    fn is_plain_struct(&mut self, sym: Sym) -> bool {
+    pub(super) fn is_plain_struct(&mut self, sym: Sym) -> bool {
         let Some((_, ty)) = self.type_of(sym, 0) else {
             return false;
         };
@@ -432,7 +438,7 @@ impl Interp<'_, '_, '_> {
         }
     }
 
-    fn survey_object(&mut self, object: Sym) {
+    pub(super) fn survey_object(&mut self, object: Sym) {
         let owner = self.owner_of(object);
         if owner == Owner::Own || matches!(self.cx.syms.kind(object), SymKind::This) {
             return;
@@ -546,6 +552,7 @@ impl Interp<'_, '_, '_> {
             locks: Vec::new(),
             spawned: entry.spawned,
             repeated,
+            single: false,
             given: entry.locks.clone(),
             values,
             at: self.at,
@@ -567,8 +574,13 @@ impl Interp<'_, '_, '_> {
                 Mode::Exclusive => self.only_once(view),
                 _ => None,
             };
+            let counter = match effect.effect.r#do {
+                Do::Enroll | Do::Join => self.counter(key),
+                _ => None,
+            };
             self.plain.life.push(Step {
                 what: effect.effect.r#do,
+                counter,
                 key,
                 span: self.span,
                 at: self.at,
@@ -634,6 +646,7 @@ impl Interp<'_, '_, '_> {
                         at: e.at,
                         locks: Vec::new(),
                         only_once: None,
+                        counter: None,
                     },
                 ));
             }
@@ -762,6 +775,7 @@ impl Interp<'_, '_, '_> {
         }
         if self.is_racy() {
             self.settle_ready(held, &mut plain);
+            self.settle_threads(held, &mut plain);
         }
         self.cx.plain[self.id.0 as usize] = plain;
     }

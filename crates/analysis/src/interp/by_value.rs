@@ -1,8 +1,14 @@
 //! What comes back from a call is a copy, if the callee gives back a struct and not a reference.
+//! Who makes a copy reads all of it.
 
 use super::Interp;
 use crate::linkage::TypeTarget;
-use toctou_core::ir::{FuncId, Var};
+use crate::sym::{Sym, SymKind};
+use toctou_core::Name;
+use toctou_core::ir::{FuncId, Op, Term, Var};
+
+/// How far it is looked what becomes of a value.
+const NEAR: usize = 16;
 
 impl Interp<'_, '_, '_> {
     /// Who is called gives back a struct itself: the caller has a copy.
@@ -10,6 +16,36 @@ impl Interp<'_, '_, '_> {
         if self.is_racy() && !callees.is_empty() && callees.iter().all(|f| self.gives_struct(*f)) {
             self.by_value.insert(dst);
         }
+    }
+
+    /// `status := s.status`, `return s.status`: not a part of the struct is read, but the whole.
+    pub(crate) fn note_copy(&mut self, dst: Var, obj: Var, base: Sym, field: Name) {
+        if !self.is_racy() || !self.goes_on(dst) || self.is_copy(obj, base) {
+            return;
+        }
+        let base = self.origin(base);
+        let whole = self.cx.syms.make(SymKind::Field(base, field));
+        if self.is_plain_struct(whole) {
+            self.survey_object(whole);
+        }
+    }
+
+    /// Does a value that was just read go somewhere, and is not only looked into?
+    fn goes_on(&self, value: Var) -> bool {
+        let block = &self.function.blocks[self.at.block as usize];
+        let named = |v: &Var| self.function.vars[v.0 as usize].name.is_some();
+        let rest = block
+            .insts
+            .iter()
+            .skip(self.at.inst as usize + 1)
+            .take(NEAR);
+        let mut goes = rest.map(|inst| match &inst.op {
+            Op::Copy { dst, src } => *src == value && named(dst),
+            Op::Object { fields, .. } => fields.iter().any(|(_, v)| *v == value),
+            Op::StoreVar { value: v, .. } => *v == value,
+            _ => false,
+        });
+        matches!(block.term, Term::Return(Some(v)) if v == value) || goes.any(|g| g)
     }
 
     fn gives_struct(&mut self, f: FuncId) -> bool {

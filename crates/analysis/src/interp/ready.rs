@@ -85,7 +85,7 @@ impl Interp<'_, '_, '_> {
     }
 
     /// Flags that are tested, where they are set, and the acquisitions that hold for both.
-    fn ready_tests(&self, held: &Held) -> Vec<(usize, Pos, u64)> {
+    pub(super) fn ready_tests(&self, held: &Held) -> Vec<(usize, Pos, u64)> {
         let mut out = Vec::new();
         for (r, test) in self.events.iter().enumerate() {
             let memory = test.loc.kind == ResourceKind::Memory && test.call.is_none();
@@ -113,12 +113,12 @@ impl Interp<'_, '_, '_> {
     }
 
     /// Is a place reached only where the flag was seen not to be set?
-    fn is_unset(&self, test: usize, at: Pos) -> bool {
+    pub(super) fn is_unset(&self, test: usize, at: Pos) -> bool {
         let (plainly, somehow) = self.said_at(test, at.block);
         plainly.or(somehow) == Some(false)
     }
 
-    fn precedes(&self, a: Pos, b: Pos) -> bool {
+    pub(super) fn precedes(&self, a: Pos, b: Pos) -> bool {
         a.block == b.block && a.inst < b.inst
             || a.block != b.block && self.cfg.dominates(a.block, b.block)
     }

@@ -62,10 +62,12 @@ impl Interp<'_, '_, '_> {
         }
     }
 
-    fn taken(&self, held: &Held, plain: &Accesses, place: Sym, at: Pos) -> Option<Taken> {
+    fn taken(&mut self, held: &Held, plain: &Accesses, place: Sym, at: Pos) -> Option<Taken> {
         // Of an entry it is only known that somebody looked into the table.
         let (looked_at, content) = match *self.cx.syms.kind(place) {
             SymKind::Index(table, _) => (table, true),
+            // To look at a variable is to look at its place, and gives what is in it.
+            SymKind::Cell(cell) => (self.cx.syms.make(SymKind::VarLoc(cell)), false),
             _ => (place, false),
         };
         let mut exclusive = 0u64;

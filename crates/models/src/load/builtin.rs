@@ -539,12 +539,28 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/go/lockedfile.toml"),
     ),
     (
+        "go/mcp-cortex.toml",
+        include_str!("../../libraries/go/mcp-cortex.toml"),
+    ),
+    (
+        "go/mcp-foxy.toml",
+        include_str!("../../libraries/go/mcp-foxy.toml"),
+    ),
+    (
         "go/mcp-go-sdk.toml",
         include_str!("../../libraries/go/mcp-go-sdk.toml"),
     ),
     (
         "go/mcp-go.toml",
         include_str!("../../libraries/go/mcp-go.toml"),
+    ),
+    (
+        "go/mcp-golang.toml",
+        include_str!("../../libraries/go/mcp-golang.toml"),
+    ),
+    (
+        "go/mcp-thinkinai.toml",
+        include_str!("../../libraries/go/mcp-thinkinai.toml"),
     ),
     ("go/misc.toml", include_str!("../../libraries/go/misc.toml")),
     (

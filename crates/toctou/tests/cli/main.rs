@@ -24,6 +24,7 @@ mod shapes_go_copies;
 mod shapes_go_handed_out;
 mod shapes_go_rows;
 mod shapes_go_shared;
+mod shapes_go_threads;
 mod shapes_kept;
 mod shapes_locks;
 mod shapes_locks_languages;

@@ -240,6 +240,23 @@ func main() {{
     let scan = |schema| rules_of(&[("main.go", source.as_str()), ("db/schema.sql", schema)]);
     assert_eq!(scan(schema), Vec::<String>::new());
     assert_eq!(scan(other), ["db-check-then-write"]);
+    // In the code, one of several that a loop runs.
+    let migrated = |schema: &str| {
+        let migrate = format!(
+            "{source}
+func migrate(db *sql.DB) error {{
+	steps := []string{{`{schema}`, `CREATE INDEX by_name ON tags (name)`}}
+	for _, step := range steps {{
+		if _, err := db.Exec(step); err != nil {{ return err }}
+	}}
+	return nil
+}}
+"
+        );
+        rules_of(&[("main.go", migrate.as_str())])
+    };
+    assert_eq!(migrated(schema), Vec::<String>::new());
+    assert_eq!(migrated(other), ["db-check-then-write"]);
 }
 
 #[test]
@@ -437,6 +454,11 @@ fn transactions_of_the_database_that_is_imported() {
     assert_eq!(raising("", &inside), ["db-lost-update"]);
     let both = format!("{sqlite}\n{postgres}");
     assert_eq!(raising(&both, &inside), ["db-lost-update"]);
+    // It has types of its own, unless its driver is asked for.
+    let beside = format!("{sqlite}\n\t_ \"github.com/jackc/pgx/v5/pgxpool\"");
+    assert_eq!(raising(&beside, &inside), Vec::<String>::new());
+    let driver = format!("{sqlite}\n\t_ \"github.com/jackc/pgx/v5/stdlib\"");
+    assert_eq!(raising(&driver, &inside), ["db-lost-update"]);
     // Read before it began.
     let before = format!("{}{BEGIN}", SELECT.replace("tx.", "s.db."));
     assert_eq!(raising(sqlite, &before), ["db-lost-update"]);
@@ -468,4 +490,70 @@ fn files_that_the_system_locks() {
     };
     assert_eq!(scan("syscall.LOCK_EX"), Vec::<String>::new());
     assert_eq!(scan("syscall.LOCK_SH"), ["file-read-modify-write"]);
+}
+
+/// A tool that is registered with another SDK: the imports, what its handler is, how it is registered.
+fn registered(import: &str, signature: &str, register: &str) -> Vec<(String, String)> {
+    let source = format!(
+        "package main\n\nimport (\n\t\"context\"\n\t\"os\"\n{import}\n)\n
+var _ = context.Background
+
+type Args struct {{ Text string }}
+
+func add{signature} {{
+	data, _ := os.ReadFile(\"notes.txt\")
+	os.WriteFile(\"notes.txt\", append(data, 'x'), 0o644)
+	return nil, nil
+}}
+
+func main() {{
+	{register}
+}}
+"
+    );
+    let project = Project::new(&[("main.go", &source), ("go.mod", "module example.com/x\n")]);
+    let run = project.run("scan . --no-config --output json");
+    assert!(matches!(run.code, Some(0 | 1)), "{}", run.seen());
+    let report = run.json();
+    let found = report["findings"].as_array().cloned().unwrap_or_default();
+    let by = |f: &serde_json::Value| {
+        let text = |v: &serde_json::Value| v.as_str().unwrap_or_default().to_owned();
+        (text(&f["rule"]), text(&f["entry_points"][0]["kind"]))
+    };
+    found.iter().map(by).collect()
+}
+
+#[test]
+fn tools_of_other_sdks() {
+    let tool = [("file-read-modify-write".to_owned(), "tool".to_owned())];
+    let metoro = registered(
+        "\tmcp \"github.com/metoro-io/mcp-golang\"",
+        "(args Args) (*mcp.ToolResponse, error)",
+        "server := mcp.NewServer(nil)\n\tserver.RegisterTool(\"add\", \"adds\", add)\n\tserver.Serve()",
+    );
+    assert_eq!(metoro, tool);
+    let thinkinai = registered(
+        "\t\"github.com/ThinkInAIXYZ/go-mcp/protocol\"\n\t\"github.com/ThinkInAIXYZ/go-mcp/server\"",
+        "(ctx context.Context, req *protocol.CallToolRequest) (*protocol.CallToolResult, error)",
+        "s, _ := server.NewServer(nil)\n\ttool, _ := protocol.NewTool(\"add\", \"adds\", Args{})\n\ts.RegisterTool(tool, add)",
+    );
+    assert_eq!(thinkinai, tool);
+    let trpc = registered(
+        "\tmcp \"trpc.group/trpc-go/trpc-mcp-go\"",
+        "(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error)",
+        "s := mcp.NewServer(\"x\", \"1\")\n\ts.RegisterTool(mcp.NewTool(\"add\"), add)",
+    );
+    assert_eq!(trpc, tool);
+    let cortex = registered(
+        "\t\"github.com/FreePeak/cortex/pkg/server\"\n\t\"github.com/FreePeak/cortex/pkg/tools\"",
+        "(ctx context.Context, req server.ToolCallRequest) (any, error)",
+        "s := server.NewMCPServer(\"x\", \"1\", nil)\n\ts.AddTool(context.Background(), tools.NewTool(\"add\"), add)",
+    );
+    assert_eq!(cortex, tool);
+    let foxy = registered(
+        "\t\"github.com/strowk/foxy-contexts/pkg/fxctx\"\n\t\"github.com/strowk/foxy-contexts/pkg/mcp\"",
+        "(ctx context.Context, args map[string]any) (*mcp.CallToolResult, error)",
+        "fxctx.NewTool(&mcp.Tool{Name: \"add\"}, add)",
+    );
+    assert_eq!(foxy, tool);
 }
