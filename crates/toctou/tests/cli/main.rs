@@ -35,6 +35,7 @@ mod shapes_python_rows;
 mod shapes_python_stores;
 mod shapes_python_values;
 mod shapes_real;
+mod shapes_rights;
 mod shapes_rust;
 mod shapes_rust_reach;
 mod shapes_rust_stores;
