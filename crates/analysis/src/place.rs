@@ -492,12 +492,10 @@ impl Interp<'_, '_, '_> {
     }
 
     /// A listing says which names there are, and nothing of what is in the files: what is
-    /// written is made of it only if a file that was found by it was read on the way.
+    /// written is made of them only if a file was read on the way.
     pub(crate) fn is_of_names_only(&self, r: u32, write: &Event) -> bool {
         let read = &self.events[r as usize];
-        let content = |e: &Event| {
-            e.act == Act::Read && e.loc.kind == ResourceKind::File && e.key_deps.has_event(r)
-        };
+        let content = |e: &Event| e.act == Act::Read && e.loc.kind == ResourceKind::File;
         read.act == Act::List
             && read.loc.kind == ResourceKind::File
             && !write.data.iter().any(|d| match d.source {

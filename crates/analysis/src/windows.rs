@@ -50,6 +50,8 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     interp.summarise(&held, windows)
 }
 
+/// Attributes that one condition is about.
+const MAX_WEIGHED: usize = 3;
 /// Blocks between a test and the `throw` that it leads to.
 const MAX_REFUSAL: usize = 4;
 
@@ -272,7 +274,7 @@ impl Interp<'_, '_, '_> {
         let searched = tested && self.is_searched(r, write);
         let drains = write.empties.is_some() && self.drained_by(w).contains(&(r as u32));
         let names_only = data && self.is_of_names_only(r as u32, write);
-        if names_only && !tested && !self.is_named_by_listing(r as u32, write) {
+        if names_only && !self.is_named_by_listing(r as u32, write) {
             return None;
         }
         let data = data && !counted && !names_only;
@@ -640,7 +642,11 @@ impl Interp<'_, '_, '_> {
         let mut out: Vec<Name> = Vec::new();
         for deps in asked.chain(gates.map(|(_, gate)| gate.clone())) {
             let of_read = deps.events().filter(|(e, _)| *e == r);
-            out.extend(of_read.filter_map(|(_, attr)| attr.or(column)));
+            let attrs: FxHashSet<Name> = of_read.filter_map(|(_, a)| a.or(column)).collect();
+            // Who asks about all of them asks whether it is there.
+            if attrs.len() <= MAX_WEIGHED {
+                out.extend(attrs);
+            }
         }
         out.sort_unstable();
         out.dedup();

@@ -367,6 +367,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/typescript/nestjs.toml"),
     ),
     (
+        "typescript/nitro.toml",
+        include_str!("../../libraries/typescript/nitro.toml"),
+    ),
+    (
         "typescript/node-events.toml",
         include_str!("../../libraries/typescript/node-events.toml"),
     ),
@@ -477,6 +481,10 @@ static BUILTIN: &[(&str, &str)] = &[
     (
         "typescript/xmcp.toml",
         include_str!("../../libraries/typescript/xmcp.toml"),
+    ),
+    (
+        "typescript/file-routes.toml",
+        include_str!("../../libraries/typescript/file-routes.toml"),
     ),
     (
         "typescript/fs-extra.toml",

@@ -39,6 +39,7 @@ mod shapes_python_stores;
 mod shapes_python_tools;
 mod shapes_python_values;
 mod shapes_real;
+mod shapes_rights;
 mod shapes_rust;
 mod shapes_rust_kept;
 mod shapes_rust_reach;

@@ -25,7 +25,6 @@ fn dangerous_list_that_is_searched_and_added_to() {
         "entries.some((e) => e.name === entry.name)",
         "entries.find((e) => e.name === entry.name)",
         "entries.findIndex((e) => e.name === entry.name) !== -1",
-        "entries.includes(entry)",
     ] {
         let body = format!(
             "  if ({search}) throw new Error(\"there is one\");

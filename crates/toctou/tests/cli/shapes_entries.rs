@@ -83,6 +83,36 @@ export default async function count(args: {{ by: number }}) {{
 }
 
 #[test]
+fn what_a_file_of_routes_exports_by_a_method_is_a_route() {
+    let source = |module: &str| {
+        format!(
+            r#"{BUMP}import {{ NextRequest }} from "{module}";
+export async function POST(request: NextRequest) {{
+  await bump(1);
+}}
+"#
+        )
+    };
+    assert_eq!(entries(&source("next/server")), ["route POST"]);
+    assert_eq!(entries(&source("./request.js")), ["export POST"]);
+}
+
+#[test]
+fn an_event_handler_that_needs_no_import_is_a_route() {
+    let source = |define: &str| {
+        format!(
+            r#"{BUMP}export default {define}(async () => {{
+  await bump(1);
+}});
+"#
+        )
+    };
+    let kind = |found: Vec<String>| found.iter().any(|e| e.starts_with("route"));
+    assert!(kind(entries(&source("defineEventHandler"))));
+    assert!(!kind(entries(&source("defineSomething"))));
+}
+
+#[test]
 fn an_object_with_a_handler_behind_the_name_is_a_tool() {
     let source = |field: &str| {
         format!(

@@ -3,7 +3,7 @@
 //! that lose nothing, whatever was looked at.
 
 use crate::common::python;
-use crate::common::shapes::scan;
+use crate::common::shapes::{dangerous, safe, scan};
 
 const NOTHING: &[&str] = &[];
 
@@ -318,4 +318,39 @@ async def finish_all():
     python::expect(&["file-read-modify-write"], &anew);
     let before = "json.loads((ROOT / f\"{file.stem}.json\").read_text())";
     python::expect(&["lock-scope-too-narrow"], &source(before, "pass"));
+}
+
+/// A listing has the names of files, and nothing of what is in them: a report about a folder
+/// that is put into it is no update of anything.
+fn indexing(body: &str) -> String {
+    format!(
+        r#"import {{ McpServer }} from "@modelcontextprotocol/sdk/server/mcp.js";
+import fs from "node:fs/promises";
+import path from "node:path";
+const server = new McpServer({{ name: "notes", version: "1.0.0" }});
+server.registerTool("index", {{}}, async ({{ dir }}: {{ dir: string }}) => {{
+  const names = await fs.readdir(dir);
+{body}
+  return {{ content: [] }};
+}});
+"#
+    )
+}
+
+#[test]
+fn safe_report_about_a_folder_that_was_listed() {
+    let body = "  await fs.writeFile(path.join(dir, \"INDEX.md\"), names.map((n) => `- ${n}`).join(\"\\n\"));";
+    safe(&[], &indexing(body));
+}
+
+/// What was found by it is read and written back.
+#[test]
+fn dangerous_files_of_a_folder_that_are_read_and_written_back() {
+    let body = "  for (const name of names) {
+    const file = path.join(dir, name);
+    const text = await fs.readFile(file, \"utf8\");
+    await fs.writeFile(file, text + \"\\n\");
+  }";
+    let rules = ["file-read-modify-write"];
+    dangerous("regular", &rules, &[], &indexing(body));
 }
