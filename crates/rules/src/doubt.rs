@@ -153,6 +153,21 @@ const DOUBTS: &[Doubt] = &[
         },
     },
     Doubt {
+        says: "nothing is seen to change what was tested before the row is deleted, and what is deleted twice is gone once",
+        holds: |case, rule| {
+            let stays = case.w.checked_changed.is_empty() && !counts(case);
+            is(rule, &[&db_check_then_write::META]) && case.deletes() && stays
+        },
+    },
+    Doubt {
+        says: "which columns are written is not seen, and they need not be those that were tested",
+        holds: |case, rule| {
+            let row = case.w.write_row.as_ref();
+            let unseen = row.is_some_and(|r| r.columns.is_empty() && !r.insert);
+            is(rule, &[&db_check_then_write::META]) && unseen && !case.deletes() && !case.w.data
+        },
+    },
+    Doubt {
         says: "part of it is in a transaction, and how far that keeps others out is not known",
         holds: |case, rule| {
             is(rule, &[&db_check_then_write::META]) && case.w.partial.is_some() && !counts(case)

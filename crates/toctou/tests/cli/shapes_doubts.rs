@@ -526,3 +526,41 @@ fn a_row_that_is_put_beside_another() {
         beside("", "[id, rows[0].last + 1]").replace("SELECT *", "SELECT MAX(title) AS last");
     for_everybody("db-check-then-write", &next);
 }
+
+/// Whether a row that was found in a state goes depends on that state, if it can be another by now.
+#[test]
+fn a_row_that_is_looked_at_and_then_goes() {
+    let looked = |columns: &str| {
+        let other = format!(
+            "server.registerTool(\"u\", {{}}, async ({{ id, text }}: any) => {{ await db.query(`UPDATE jobs SET {columns} = $2 WHERE id = $1`, [id, text]); return {{ content: [] }}; }});"
+        );
+        tool(
+            &other,
+            "  const { rows } = await db.query(\"SELECT state FROM jobs WHERE id = $1\", [id]);\n  if (rows[0].state !== \"done\") throw new Error(\"no\");\n  await db.query(\"DELETE FROM jobs WHERE id = $1\", [id]);",
+        )
+    };
+    for_the_pedantic("db-check-then-write", &looked("${text}"));
+    for_everybody("db-check-then-write", &looked("state"));
+}
+
+/// What a client of Prisma is given to write, in words or as it came.
+#[test]
+fn columns_that_are_not_seen() {
+    let written = |data: &str| {
+        format!(
+            r#"import {{ McpServer }} from "@modelcontextprotocol/sdk/server/mcp.js";
+import {{ PrismaClient }} from "@prisma/client";
+const server = new McpServer({{ name: "s", version: "1.0.0" }});
+const prisma = new PrismaClient();
+server.registerTool("t", {{}}, async ({{ id, data }}: any) => {{
+  const job = await prisma.job.findUnique({{ where: {{ id }} }});
+  if (job.state !== "open") throw new Error("no");
+  await prisma.job.update({{ where: {{ id }}, data{data} }});
+  return {{ content: [] }};
+}});
+"#
+        )
+    };
+    for_the_pedantic("db-check-then-write", &written(""));
+    for_everybody("db-check-then-write", &written(": { state: \"taken\" }"));
+}
