@@ -642,10 +642,10 @@ impl Interp<'_, '_, '_> {
         let mut out: Vec<Name> = Vec::new();
         for deps in asked.chain(gates.map(|(_, gate)| gate.clone())) {
             let of_read = deps.events().filter(|(e, _)| *e == r);
-            let attrs: FxHashSet<Name> = of_read.filter_map(|(_, a)| a.or(column)).collect();
-            // Who asks about all of them asks whether it is there.
-            if attrs.len() <= MAX_WEIGHED {
-                out.extend(attrs);
+            let attrs: FxHashSet<_> = of_read.map(|(_, a)| a.or(column)).collect();
+            // Who asks about all of it, or about all of them, asks whether it is there.
+            if attrs.len() <= MAX_WEIGHED && !attrs.contains(&None) {
+                out.extend(attrs.into_iter().flatten());
             }
         }
         out.sort_unstable();

@@ -1,5 +1,6 @@
 //! What is a right that is checked, and what is an attempt that is repeated; and what only looks so.
 
+use crate::common::python;
 use crate::common::shapes::{dangerous, safe};
 
 fn server(helpers: &str, tool: &str) -> String {
@@ -97,4 +98,42 @@ fn safe_work_that_is_taken_piece_by_piece() {
         &["db-check-then-write"],
         &server(CLAIM, &until),
     );
+}
+
+/// What is put into a row from itself is no question about it.
+#[test]
+fn safe_owner_that_is_kept_and_not_asked_about() {
+    let source = |test: &str| {
+        format!(
+            r#"from mcp.server.fastmcp import FastMCP
+from sqlalchemy import Column, String, create_engine
+from sqlalchemy.orm import Session, declarative_base
+mcp = FastMCP("x")
+engine = create_engine("sqlite:///x.db")
+Base = declarative_base()
+
+class Doc(Base):
+    __tablename__ = "docs"
+    id = Column(String, primary_key=True)
+    owner = Column(String)
+    title = Column(String)
+
+@mcp.tool()
+async def rename(id: str, title: str, user: str):
+    with Session(engine) as session:
+        doc = session.get(Doc, id)
+        if {test}:
+            raise ValueError("no")
+        doc.title = title
+        doc.owner = user or doc.owner
+        session.commit()
+"#
+        )
+    };
+    let rights = |test: &str| {
+        let source = source(test);
+        let found = python::scan(&[("server.py", source.as_str())], "regular");
+        found.iter().filter(|r| AUTH.contains(&r.as_str())).count()
+    };
+    assert_eq!((rights("not doc"), rights("doc.owner != user")), (0, 1));
 }
