@@ -829,6 +829,7 @@ impl Interp<'_, '_, '_> {
             && act == Act::Write
             && entry.is_some()
             && self.cx.syms.is_of_fresh_entry(loc.key);
+        let held_by = loc.key;
         let (act, loc) = if adds {
             (Act::Append, Loc { key, ..loc })
         } else {
@@ -846,10 +847,10 @@ impl Interp<'_, '_, '_> {
                 }
                 return None;
             }
-            if act == Act::Write
+            if (adds || act == Act::Write)
                 && let Some(v) = value
             {
-                let list = self.stored.entry(loc.key).or_default();
+                let list = self.stored.entry(held_by).or_default();
                 if !list.contains(&v) && list.len() < 8 {
                     list.push(v);
                 }

@@ -534,11 +534,10 @@ fn race(cx: &Context<'_, '_>, list: &[Seen], served: &FxHashSet<FuncId>) -> Opti
         (a, b)
     };
     // A thread of the server's own, which does it all the time (not once, to begin with), meets a
-    // client's call: that is where a client gets in. (If that one has the lock, it is not the one
-    // to mend.)
+    // client's call: that is where a client gets in.
     let thread = matches!(at.start, Start::Thread | Start::Threads) && at.again;
     let own = thread && !served.contains(&at.func);
-    let (at, other) = if own && served.contains(&other.func) && is_bare(other) {
+    let (at, other) = if own && served.contains(&other.func) {
         (other, at)
     } else {
         (at, other)
