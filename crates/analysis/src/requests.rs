@@ -41,22 +41,28 @@ impl Interp<'_, '_, '_> {
             return;
         };
         for &handler in funcs {
-            let entry = FoundEntry {
-                kind: EntryKind::Tool,
-                name: None,
-                handler,
-                func: self.id,
-                span: self.span,
-                dispatches: true,
-                thread: None,
-                serial: self.is_waited_for(handler, view),
-            };
-            self.push_request(Request {
-                entry,
-                word,
-                within: usize::MAX,
-            });
+            let serial = self.is_waited_for(handler, view);
+            self.push_message(handler, word, serial);
         }
+    }
+
+    /// A function that is given the messages here. `serial`: the next one waits for it.
+    fn push_message(&mut self, handler: FuncId, word: Name, serial: bool) {
+        let entry = FoundEntry {
+            kind: EntryKind::Tool,
+            name: None,
+            handler,
+            func: self.id,
+            span: self.span,
+            dispatches: true,
+            thread: None,
+            serial,
+        };
+        self.push_request(Request {
+            entry,
+            word,
+            within: usize::MAX,
+        });
     }
 
     /// Is a message among what a task takes along? Then it is the handler, and the next message
@@ -84,24 +90,9 @@ impl Interp<'_, '_, '_> {
         taken.sort_unstable();
         taken.dedup();
         let values: Vec<Sym> = taken.iter().map(|v| self.val(*v)).collect();
-        let Some(word) = self.word_of(&values) else {
-            return;
-        };
-        let entry = FoundEntry {
-            kind: EntryKind::Tool,
-            name: None,
-            handler,
-            func: self.id,
-            span: self.span,
-            dispatches: true,
-            thread: None,
-            serial: false,
-        };
-        self.push_request(Request {
-            entry,
-            word,
-            within: usize::MAX,
-        });
+        if let Some(word) = self.word_of(&values) {
+            self.push_message(handler, word, false);
+        }
     }
 
     /// Which word stands for the messages that one of these values came from?
