@@ -276,7 +276,7 @@ impl<'a> Interp<'_, 'a, '_> {
     }
 
     /// The register that holds what the callee was given for a parameter, if it came out of a
-    /// table of functions.
+    /// table of functions, or is a method of something.
     fn handed_by(&self, param: Sym, value: Sym) -> Option<Var> {
         let SymKind::Param(i) = *self.cx.syms.kind(param) else {
             return None;
@@ -284,7 +284,9 @@ impl<'a> Interp<'_, 'a, '_> {
         let var = *self.arg_vars().get(i as usize)?;
         let syms = &self.cx.syms;
         let is_entry = |s| matches!(syms.kind(s), SymKind::Index(..) | SymKind::Element(_));
-        (self.val(var) == value && syms.any(value, is_entry)).then_some(var)
+        let found = matches!(syms.kind(value), SymKind::Field(..) | SymKind::Call(_))
+            || syms.any(value, is_entry);
+        (self.val(var) == value && found).then_some(var)
     }
 
     pub(crate) fn map_lock(&mut self, lock: &Rc<Lock>, inst: &mut Instance<'_>) -> Rc<Lock> {

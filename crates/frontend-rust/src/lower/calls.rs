@@ -199,7 +199,8 @@ impl Lower<'_> {
         let at = Span::new(start, close.end);
         let method = x.method.to_string();
         let guard = self.is_guard(&x.receiver);
-        let mut obj = self.expr(&x.receiver);
+        // All that a block that has not begun can be asked for is to run in some other way.
+        let mut obj = self.waited_for(&x.receiver);
         // A pointer's or handle's copy is the same thing. What is copied out of a
         // guard, or of what came from one, is another.
         if method == "clone" && x.args.is_empty() && self.is_plain(&x.receiver) {

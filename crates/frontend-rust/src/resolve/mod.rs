@@ -62,6 +62,8 @@ const PRELUDE: &[&str] = &[
 
 /// Re-exports are followed this far; longer ones are cycles.
 const MAX_HOPS: usize = 16;
+/// Modules that are gone through behind one `*`.
+const MAX_STARS: usize = 64;
 
 /// `paths[i]` is the file of `modules[i]`.
 pub fn resolve(paths: &[String], modules: &mut [Module], manifests: &[Manifest]) {
@@ -213,7 +215,7 @@ impl Resolver {
         let mut seen = FxHashSet::default();
         let mut work = self.stars[index].clone();
         while let Some(m) = work.pop() {
-            if !seen.insert(m) || seen.len() > 64 {
+            if !seen.insert(m) || seen.len() > MAX_STARS {
                 continue;
             }
             if self.exports[m].contains(name) {
@@ -222,6 +224,22 @@ impl Resolver {
             work.extend(&self.stars[m]);
         }
         false
+    }
+
+    /// `use crate::tools::*;` brings the modules of `tools` along: the one that has this module.
+    fn module_by_star(&self, index: usize, name: &str) -> Option<usize> {
+        let mut seen = FxHashSet::default();
+        let mut work = self.stars[index].clone();
+        while let Some(m) = work.pop() {
+            if !seen.insert(m) || seen.len() > MAX_STARS {
+                continue;
+            }
+            if self.crates.child(m, name).is_some() {
+                return Some(m);
+            }
+            work.extend(&self.stars[m]);
+        }
+        None
     }
 
     fn find(&self, index: usize, path: &[String]) -> Option<Found> {
@@ -263,7 +281,7 @@ impl Resolver {
         let mut seen = FxHashSet::default();
         let mut work = vec![index];
         while let Some(m) = work.pop() {
-            if !seen.insert(m) || seen.len() > 64 {
+            if !seen.insert(m) || seen.len() > MAX_STARS {
                 continue;
             }
             if let Some(path) = self.uses[m].get(name) {
@@ -307,6 +325,10 @@ impl Resolver {
                     && !self.is_own_crate(index, name)
                 {
                     return Some(Found::Module(index, path.to_vec()));
+                } else if let Some(owner) = self.module_by_star(index, name)
+                    && path.len() > 1
+                {
+                    (self.crates.place(owner)?, path)
                 } else if let Some(place) = self.crates.library(name) {
                     (place, &path[1..])
                 } else {

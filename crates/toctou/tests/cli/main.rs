@@ -25,6 +25,7 @@ mod shapes_go_handed_out;
 mod shapes_go_rows;
 mod shapes_go_shared;
 mod shapes_go_threads;
+mod shapes_handed;
 mod shapes_kept;
 mod shapes_locks;
 mod shapes_locks_languages;
