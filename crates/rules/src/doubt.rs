@@ -153,9 +153,11 @@ const DOUBTS: &[Doubt] = &[
         },
     },
     Doubt {
-        says: "what is deleted twice is gone once, and what was tested before seldom changes until then",
+        says: "what is deleted twice is gone once, and what was tested before is not seen to change, or another function has looked for the row",
         holds: |case, rule| {
-            is(rule, &[&db_check_then_write::META]) && (case.deletes() || marks_deleted(case))
+            let stays = case.w.checked_changed.is_empty();
+            let gone = case.deletes() && (stays || case.levels(&case.w.read) > 1);
+            is(rule, &[&db_check_then_write::META]) && (gone || marks_deleted(case))
         },
     },
     Doubt {
@@ -173,6 +175,14 @@ const DOUBTS: &[Doubt] = &[
     Doubt {
         says: "part of it is in a transaction, and how far that keeps others out is not known",
         holds: |case, rule| is(rule, &[&db_check_then_write::META]) && case.w.partial.is_some(),
+    },
+    Doubt {
+        says: "nothing gives way between the look and the write, it takes another process in the same instant, and another function has looked",
+        holds: |case, rule| {
+            let w = case.w;
+            let far = !w.in_process && !w.keyed && !w.data && case.levels(&w.read) > 1;
+            is(rule, &[&db_check_then_write::META]) && far
+        },
     },
     Doubt {
         says: "a row is put in whether one was found or not",
