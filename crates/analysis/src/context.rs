@@ -177,6 +177,8 @@ pub struct Context<'a, 'm> {
     pub unique: FxHashMap<String, Vec<Vec<String>>>,
     /// Tables whose definition was seen.
     pub defined: std::collections::BTreeSet<String>,
+    /// Names that the bodies of classes that are tables give something to.
+    pub class_bodies: FxHashSet<(toctou_core::ir::ClassId, Name)>,
     /// Columns that some statement changes in rows that are there, in plain letters.
     /// `None`: that is not known of one of the statements.
     pub updated: FxHashMap<Sym, Option<FxHashSet<String>>>,
@@ -344,6 +346,7 @@ impl<'a, 'm> Context<'a, 'm> {
             published: FxHashMap::default(),
             unique: FxHashMap::default(),
             defined: std::collections::BTreeSet::new(),
+            class_bodies: FxHashSet::default(),
             updated: FxHashMap::default(),
             inserted: FxHashSet::default(),
             unread_statements: false,

@@ -259,6 +259,7 @@ impl Window {
             keyed: false,
             checked: Vec::new(),
             weighed: Vec::new(),
+            carried: None,
             read_row: None,
             write_row: None,
             constant: false,
@@ -349,6 +350,8 @@ pub struct Window {
     /// Those of them that a condition in the meeting function asks about, or a call before the
     /// write that fails where they are wrong.
     pub weighed: Vec<Name>,
+    /// Attributes of what was read that are in what is written; `None` if it may be all of it.
+    pub carried: Option<Vec<Name>>,
     pub read_row: Option<Rc<Row>>,
     pub write_row: Option<Rc<Row>>,
     pub constant: bool,

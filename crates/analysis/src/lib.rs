@@ -101,11 +101,13 @@ fn written_schemas(program: &Program) -> Vec<&str> {
 pub fn analyze(program: &Program, models: &Models) -> Analysis {
     let mut cx = Context::new(program, models);
     for schema in &program.schemas {
-        for (table, columns) in toctou_models::sql::unique_columns(schema) {
+        use toctou_models::{prisma, sql};
+        let unique = sql::unique_columns(schema);
+        for (table, columns) in unique.into_iter().chain(prisma::unique_columns(schema)) {
             cx.unique.entry(table).or_default().push(columns);
         }
-        cx.defined
-            .extend(toctou_models::sql::defined_tables(schema));
+        cx.defined.extend(sql::defined_tables(schema));
+        cx.defined.extend(prisma::defined_tables(schema));
     }
     for (table, columns) in records::unique_columns(&mut cx) {
         cx.unique.entry(table).or_default().push(columns);

@@ -11,6 +11,7 @@ use toctou_models::{LockScope, Mode};
 use crate::context::{Context, DefectKind, FoundEntry, Thread};
 use crate::effect::{Act, Frame, Loc, Lock, Row, Window};
 use crate::order;
+use crate::place::plain;
 use crate::roots::{
     activations, handlers_at_once, has_threads, is_constructor, is_served, is_server, is_shared,
     is_shared_place, module_groups, offloads_unknown, roots, thread_of, wrapped,
@@ -119,6 +120,10 @@ pub struct ReachedWindow {
     pub checked_changed: Vec<String>,
     /// Attributes of what was read that a condition beside the write asks about.
     pub weighed: Vec<String>,
+    /// Attributes of what was read that are in what is written; `None` if it may be all of it.
+    pub carried: Option<Vec<String>>,
+    /// Of those, somebody may change one in a row that is there.
+    pub carried_changes: bool,
     pub read_row: Option<RowFacts>,
     pub write_row: Option<RowFacts>,
     pub constant: bool,
@@ -202,10 +207,34 @@ impl Analysis {
         self.entries.len()
     }
 
+    /// Can no two rows of this table have the same in these columns?
+    pub fn is_unique(&self, table: &str, columns: &[String]) -> bool {
+        let columns: Vec<String> = columns.iter().map(|c| plain(c)).collect();
+        let within =
+            |set: &Vec<String>| !set.is_empty() && set.iter().all(|c| columns.contains(&plain(c)));
+        let mut tables = self.unique.iter().filter(|(t, _)| is_same_table(t, table));
+        tables.any(|(_, sets)| sets.iter().any(within))
+    }
+
+    /// Was the definition of this table seen?
+    pub fn is_defined(&self, table: &str) -> bool {
+        self.defined.iter().any(|t| is_same_table(t, table))
+    }
+
     /// Library calls that no model speaks of, most frequent first.
     pub fn unknown_calls(&self) -> Vec<(String, u32)> {
         self.unknown.clone()
     }
+}
+
+/// One table has several names: `user_settings` in SQL, `prisma.userSettings` in the code, and
+/// `UserSetting` as a class.
+fn is_same_table(one: &str, other: &str) -> bool {
+    let bare = |name: &str| {
+        let name = plain(name.rsplit('.').next().unwrap_or(name));
+        name.strip_suffix('s').map(str::to_owned).unwrap_or(name)
+    };
+    bare(one) == bare(other)
 }
 
 /// A task that a handler starts is reached by the handler: that it is a task of its own is no
@@ -553,7 +582,7 @@ fn changes(cx: &Context<'_, '_>, w: &Window, column: Name) -> bool {
         return true;
     }
     match cx.updated.get(&w.loc.key) {
-        Some(Some(columns)) => columns.contains(&crate::place::plain(cx.names.text(column))),
+        Some(Some(columns)) => columns.contains(&plain(cx.names.text(column))),
         Some(None) => true,
         None => false,
     }
@@ -573,12 +602,21 @@ fn checked_final(cx: &Context<'_, '_>, w: &Window) -> Vec<String> {
     same.map(|c| cx.names.text(*c).to_owned()).collect()
 }
 
+/// What never changes in a row is written back as it is.
+fn carried_changes(cx: &Context<'_, '_>, w: &Window) -> bool {
+    let Some(carried) = &w.carried else {
+        return true;
+    };
+    let unknown = cx.unread_statements || !cx.inserted.contains(&w.loc.key);
+    unknown || carried.iter().any(|c| changes(cx, w, *c))
+}
+
 fn checked_changed(cx: &Context<'_, '_>, w: &Window) -> Vec<String> {
     let Some(Some(columns)) = cx.updated.get(&w.loc.key) else {
         return Vec::new();
     };
     let named = w.checked.iter().map(|c| cx.names.text(*c));
-    let set = named.filter(|c| columns.contains(&crate::place::plain(c)));
+    let set = named.filter(|c| columns.contains(&plain(c)));
     set.map(str::to_owned).collect()
 }
 
@@ -646,6 +684,11 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
             .iter()
             .map(|c| cx.names.text(*c).to_owned())
             .collect(),
+        carried: w.carried.as_ref().map(|names| {
+            let texts = names.iter().map(|n| cx.names.text(*n).to_owned());
+            texts.collect()
+        }),
+        carried_changes: carried_changes(cx, w),
         read_row: w.read_row.as_ref().map(|r| row_facts(cx, r)),
         write_row: w.write_row.as_ref().map(|r| row_facts(cx, r)),
         constant: w.constant,

@@ -36,6 +36,31 @@ impl Context<'_, '_> {
         }
         false
     }
+
+    /// Is an attribute of this name written back with the row? What the class of a table does not
+    /// speak of is hung on the object for somebody else to find.
+    pub(crate) fn may_have_column(&self, class: ClassId, name: Name) -> bool {
+        let mut at = class;
+        for _ in 0..16 {
+            let class = &self.program.classes[at.0 as usize];
+            let speaks = class.fields.iter().any(|f| f.name == name)
+                || class.methods.iter().any(|(method, _)| *method == name)
+                || self.class_bodies.contains(&(at, name));
+            // What else it is made of is not followed.
+            if speaks || !class.implements.is_empty() {
+                return true;
+            }
+            match self.linkage.superclass(at) {
+                Some(TypeTarget::Class(next)) => at = next,
+                Some(TypeTarget::Ext(e)) => {
+                    return !self.library.is_record(e, &self.entities, &self.names);
+                }
+                // `Base = declarative_base()`
+                None => return false,
+            }
+        }
+        true
+    }
 }
 
 /// Columns of records that their class says to be unique, alone or together, each with its table.
@@ -57,6 +82,7 @@ pub(crate) fn unique_columns(cx: &mut Context<'_, '_>) -> Vec<(String, Vec<Strin
             let Some(class) = said.classes.get(&obj) else {
                 continue;
             };
+            cx.class_bodies.insert((*class, field));
             let table = program.classes[class.0 as usize].name;
             let listed = said.lists.get(&value).map_or(&[][..], Vec::as_slice);
             for made in std::iter::once(&value).chain(listed) {
@@ -196,6 +222,12 @@ impl Interp<'_, '_, '_> {
 
     /// A column of a row that was read here is set: the session writes it back.
     pub(crate) fn record_write(&mut self, object: Sym, column: Name, value: Sym) {
+        // What is made of rows is no row, unless its class is a table.
+        if let SymKind::New(_, NewOf::Class(class)) = *self.cx.syms.kind(object)
+            && !self.cx.is_record(class)
+        {
+            return;
+        }
         let of_object = self.deps_of(object);
         let read = of_object.iter().find_map(|d| match d.source {
             crate::effect::Source::Event(e) if !d.implicit && d.attr.is_none() => {
@@ -206,6 +238,11 @@ impl Interp<'_, '_, '_> {
             _ => None,
         });
         let Some(read) = read else { return };
+        if let SymKind::Class(class) = *self.cx.syms.kind(read.key)
+            && !self.cx.may_have_column(class, column)
+        {
+            return;
+        }
         let id = self.cx.names.intern("id");
         let row = Row {
             columns: vec![column],

@@ -417,6 +417,7 @@ impl Interp<'_, '_, '_> {
             keyed,
             checked: checked.clone(),
             weighed: self.weighed(r as u32, write),
+            carried: self.carried(r as u32, write),
             read_row: read.row.clone(),
             write_row: write.row.clone(),
             constant: write.constant,
@@ -651,6 +652,17 @@ impl Interp<'_, '_, '_> {
         out.sort_unstable();
         out.dedup();
         out
+    }
+
+    /// Which attributes of what was read are in what is written, if it is known which.
+    fn carried(&self, r: u32, write: &Event) -> Option<Vec<Name>> {
+        let data = write.data.on_event(r).filter(|d| !d.implicit && !d.asked);
+        let mut out: Vec<Name> = data.map(|d| d.attr).collect::<Option<_>>()?;
+        // That it went well is no part of what was read.
+        out.retain(|attr| !self.cx.words.others.contains(attr));
+        out.sort_unstable();
+        out.dedup();
+        Some(out)
     }
 
     /// Is what was read compared, to decide about the write?

@@ -8,6 +8,7 @@
 mod dispatch;
 mod load;
 mod place;
+pub mod prisma;
 mod schema;
 pub mod sql;
 

@@ -305,6 +305,12 @@ fn is_busy_flag(key: &str) -> bool {
     last.ends_with("ing") || words.iter().any(|w| last.contains(w))
 }
 
+/// `ownerId`, `owner_id` and `OWNER_ID` are one name.
+pub(crate) fn plain(name: &str) -> String {
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    letters.collect::<String>().to_ascii_lowercase()
+}
+
 /// Word match on the parts of an identifier: `userId` has `user` and `id`.
 pub fn mentions(name: &str, words: &[&str]) -> bool {
     let mut part = String::new();

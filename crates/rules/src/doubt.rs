@@ -10,7 +10,7 @@ use toctou_core::finding::{EntryKind, Finding, ResourceKind};
 use toctou_core::ir::Dispatch;
 use toctou_core::rule::{Persona, RuleMeta};
 
-use crate::case::Case;
+use crate::case::{Case, mentions, plain};
 use crate::rules::*;
 
 pub(crate) struct Doubt {
@@ -153,11 +153,16 @@ const DOUBTS: &[Doubt] = &[
         },
     },
     Doubt {
-        says: "nothing is seen to change what was tested before the row is deleted, and what is deleted twice is gone once",
+        says: "what is deleted twice is gone once, and what was tested before is not seen to change, or another function has looked for the row",
         holds: |case, rule| {
-            let stays = case.w.checked_changed.is_empty() && !counts(case);
-            is(rule, &[&db_check_then_write::META]) && case.deletes() && stays
+            let stays = case.w.checked_changed.is_empty();
+            let gone = case.deletes() && (stays || case.levels(&case.w.read) > 1);
+            is(rule, &[&db_check_then_write::META]) && (gone || marks_deleted(case))
         },
+    },
+    Doubt {
+        says: "of what was read, only what says which row it is goes into what is written, or it goes into other columns: none is written over by its own older value",
+        holds: |case, rule| is(rule, &[&db_lost_update::META]) && carries_no_change(case),
     },
     Doubt {
         says: "which columns are written is not seen, and they need not be those that were tested",
@@ -169,8 +174,40 @@ const DOUBTS: &[Doubt] = &[
     },
     Doubt {
         says: "part of it is in a transaction, and how far that keeps others out is not known",
+        holds: |case, rule| is(rule, &[&db_check_then_write::META]) && case.w.partial.is_some(),
+    },
+    Doubt {
+        says: "nothing gives way between the look and the write, it takes another process in the same instant, and another function has looked",
         holds: |case, rule| {
-            is(rule, &[&db_check_then_write::META]) && case.w.partial.is_some() && !counts(case)
+            let w = case.w;
+            let far = !w.in_process && !w.keyed && !w.data && case.levels(&w.read) > 1;
+            is(rule, &[&db_check_then_write::META]) && far
+        },
+    },
+    Doubt {
+        says: "a row is put in whether one was found or not",
+        holds: |case, rule| {
+            let w = case.w;
+            let either = w.write_positive.is_none() && !w.data;
+            is(rule, &[&db_check_then_write::META]) && case.inserts() && either
+        },
+    },
+    Doubt {
+        says: "what is there is handed out, and made anew where it is not, which is how caches are filled",
+        holds: |case, rule| {
+            let w = case.w;
+            is(rule, &[&db_check_then_write::META])
+                && w.write_row.is_none()
+                && !w.data
+                && w.given_back
+        },
+    },
+    Doubt {
+        says: "the function is there to delete it, and nobody is seen to use it",
+        holds: |case, rule| {
+            is(rule, &[&single_use_check_then_consume::META])
+                && case.is_store()
+                && db_check_then_write::removes(case)
         },
     },
     Doubt {
@@ -202,4 +239,40 @@ fn dispatch(case: &Case<'_>) -> Dispatch {
 fn counts(case: &Case<'_>) -> bool {
     let aggregate = case.w.read_row.as_ref().is_some_and(|r| r.aggregate);
     aggregate || case.w.counted
+}
+
+/// A row that says that it is deleted is as good as gone: `SET deleted_at = now()`.
+fn marks_deleted(case: &Case<'_>) -> bool {
+    let Some(row) = &case.w.write_row else {
+        return false;
+    };
+    let marks = |c: &String| mentions(c, &["deleted", "removed"]);
+    let changed = |c: &String| mentions(c, &["updated", "modified"]);
+    !row.insert
+        && row.columns.iter().any(marks)
+        && row.columns.iter().all(|c| marks(c) || changed(c))
+}
+
+/// Which columns of what was read are in what is written is known, and those that are written
+/// are others, or it is only the row's name.
+fn carries_no_change(case: &Case<'_>) -> bool {
+    let w = case.w;
+    let (Some(carried), Some(read), Some(write)) = (&w.carried, &w.read_row, &w.write_row) else {
+        return false;
+    };
+    let is_known = |list: &[String]| !list.is_empty() && list.iter().all(|c| is_column(c));
+    // What is not among the columns that were asked for is a part of one, or made of several.
+    let asked = !is_known(&read.columns) || carried.iter().all(|c| has(&read.columns, c));
+    let elsewhere = is_known(&write.columns) && !carried.iter().any(|c| has(&write.columns, c));
+    let name = carried.iter().all(|c| mentions(c, &["id"]));
+    !carried.is_empty() && asked && (elsewhere || name)
+}
+
+/// A column that is named, rather than all of them, or one that is known only when it runs.
+fn is_column(name: &str) -> bool {
+    !name.contains('*') && !name.starts_with("toctou_hole")
+}
+
+fn has(columns: &[String], name: &str) -> bool {
+    columns.iter().any(|c| plain(c) == plain(name))
 }

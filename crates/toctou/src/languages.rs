@@ -27,7 +27,7 @@ pub(crate) fn is_manifest(name: &str) -> bool {
 
 /// A file that says what tables there are, whatever language uses them.
 pub(crate) fn is_schema(name: &str) -> bool {
-    name.ends_with(".sql")
+    name.ends_with(".sql") || name.ends_with(".prisma")
 }
 
 /// A file that says how programs are started, to people or to tools.

@@ -113,8 +113,10 @@ fn statement_into(
         ast::Statement::CreateIndex(index) => out.push(Some(Statement {
             kind: Kind::CreateIndex,
             tables: object_name(&index.table_name).into_iter().collect(),
-            // A partial index holds for some rows only: not a key one may rely on.
-            unique: if index.unique && index.predicate.is_none() {
+            // A partial index holds for some rows only: not a key one may rely on. That the column
+            // has a value, though, is so for whoever looks for one.
+            unique: if index.unique && index.predicate.as_ref().is_none_or(|p| is_filled(p, index))
+            {
                 vec![index_columns(&index.columns)]
             } else {
                 Vec::new()
@@ -375,6 +377,15 @@ fn read_merge(reader: &Reader<'_>, merge: &ast::Merge) -> Statement {
         }
     }
     statement
+}
+
+/// `WHERE email IS NOT NULL`, on `email`.
+fn is_filled(predicate: &ast::Expr, index: &ast::CreateIndex) -> bool {
+    let ast::Expr::IsNotNull(column) = predicate else {
+        return false;
+    };
+    let name = column.to_string().trim_matches(['"', '`']).to_lowercase();
+    index_columns(&index.columns).contains(&name)
 }
 
 fn read_create_table(table: &ast::CreateTable) -> Statement {

@@ -372,6 +372,10 @@ fn constraints() {
         )
     );
     assert!(one("CREATE INDEX i ON t (a)").unique.is_empty());
+    assert_eq!(
+        one("CREATE UNIQUE INDEX i ON t (a) WHERE a IS NOT NULL").unique,
+        [vec!["a"]]
+    );
     assert!(
         one("CREATE UNIQUE INDEX i ON t (a) WHERE b IS NULL")
             .unique

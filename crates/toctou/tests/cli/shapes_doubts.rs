@@ -541,6 +541,102 @@ fn a_row_that_is_looked_at_and_then_goes() {
     };
     for_the_pedantic("db-check-then-write", &looked("${text}"));
     for_everybody("db-check-then-write", &looked("state"));
+    // Who has it looked for by another function mostly asks whether it is there.
+    let read = "const { rows } = await db.query(\"SELECT state FROM jobs WHERE id = $1\", [id]);";
+    let far = looked("state").replace(read, "const rows = await find(id);")
+        + &format!("async function find(id: string) {{\n  {read}\n  return rows;\n}}\n");
+    for_the_pedantic("db-check-then-write", &far);
+}
+
+/// A row that is only marked goes as well.
+#[test]
+fn a_row_that_is_marked_as_deleted() {
+    let marked = |column: &str| {
+        tool(
+            "",
+            &format!(
+                "  const {{ rows }} = await db.query(\"SELECT path FROM notes WHERE id = $1 AND {column} IS NULL\", [id]);\n  if (!rows[0]) throw new Error(\"no\");\n  await db.query(\"UPDATE notes SET {column} = now(), updated_at = now() WHERE id = $1\", [id]);"
+            ),
+        )
+    };
+    for_the_pedantic("db-check-then-write", &marked("deleted_at"));
+    for_everybody("db-check-then-write", &marked("taken_at"));
+}
+
+/// What of a row goes into what is written: what says which it is, another column, or its own.
+#[test]
+fn what_of_a_row_is_written_back() {
+    let written = |column: &str, value: &str| {
+        tool(
+            "",
+            &format!(
+                "  const {{ rows }} = await db.query(\"SELECT id, title, size FROM notes WHERE slug = $1\", [id]);\n  await db.query(\"UPDATE notes SET {column} = $2 WHERE slug = $1\", [id, {value}]);"
+            ),
+        )
+    };
+    for_everybody("db-lost-update", &written("size", "rows[0].size + 1"));
+    for_the_pedantic("db-lost-update", &written("label", "`${rows[0].title}!`"));
+    for_the_pedantic(
+        "db-lost-update",
+        &written("reference", "`note ${rows[0].id}`"),
+    );
+}
+
+/// A row that is put in whatever was found.
+#[test]
+fn a_row_that_is_put_in_either_way() {
+    let put = |look: &str| {
+        tool(
+            "async function known(id: string) {\n  const { rows } = await db.query(\"SELECT COUNT(*) AS n FROM notes WHERE folder = $1\", [id]);\n  return rows[0].n;\n}",
+            &format!(
+                "  const n = await known(id);\n  {look}\n  await db.query(\"INSERT INTO notes (folder, title) VALUES ($1, $2)\", [id, text]);"
+            ),
+        )
+    };
+    for_everybody(
+        "db-check-then-write",
+        &put("if (n > 0) throw new Error(\"there\");"),
+    );
+    assert_eq!(
+        scan(&put("if (n > 0) console.log(\"more\");"), "regular"),
+        Vec::<String>::new()
+    );
+}
+
+/// What a schema of Prisma says to be unique is refused by the database.
+#[test]
+fn a_schema_of_prisma() {
+    let source = r#"import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { PrismaClient } from "@prisma/client";
+const server = new McpServer({ name: "s", version: "1.0.0" });
+const prisma = new PrismaClient();
+server.registerTool("t", {}, async ({ id }: any) => {
+  const found = await prisma.userSetting.findUnique({ where: { userId: id } });
+  if (!found) await prisma.userSetting.create({ data: { userId: id, theme: "dark" } });
+  return { content: [] };
+});
+"#;
+    let with = |mark: &str| {
+        let schema = format!("model UserSetting {{\n  id String @id\n  userId String{mark}\n}}\n");
+        rules(
+            &[("server.ts", source), ("prisma/schema.prisma", &schema)],
+            "regular",
+        )
+    };
+    assert_eq!(with(""), ["db-check-then-write"]);
+    assert_eq!(with(" @unique"), Vec::<String>::new());
+    // A migration gives the table a name of its own.
+    let migrated = |index: &str| {
+        let text = format!(
+            "CREATE TABLE user_settings (id text PRIMARY KEY, user_id text);\nCREATE {index} i ON user_settings (user_id);\n"
+        );
+        rules(
+            &[("server.ts", source), ("migration.sql", &text)],
+            "regular",
+        )
+    };
+    assert_eq!(migrated("INDEX"), ["db-check-then-write"]);
+    assert_eq!(migrated("UNIQUE INDEX"), Vec::<String>::new());
 }
 
 /// What a client of Prisma is given to write, in words or as it came.

@@ -146,6 +146,10 @@ def take(name: str, count: int):
     let locked = by_select.replace("== name)", "== name).with_for_update()");
     expect(&[], &source(table, &locked));
     expect(&[], &source("title = \"items\"", by_select));
+    // What the class does not speak of is hung on the object, and not written back.
+    let shown =
+        source(table, by_select).replace("item.stock = item.stock", "item.left = item.stock");
+    expect(&[], &shown);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use toctou_core::rule::{Persona, RuleMeta, Severity};
 
-use crate::case::{Case, How, Mend, Verdict, mentions};
+use crate::case::{Case, How, Mend, Verdict, mentions, plain};
 use crate::repeat;
 
 pub const META: RuleMeta = RuleMeta {
@@ -90,7 +90,7 @@ fn is_another_row(case: &Case<'_>) -> bool {
 }
 
 /// A function that is there to delete: what is gone already is as it should be.
-fn removes(case: &Case<'_>) -> bool {
+pub(crate) fn removes(case: &Case<'_>) -> bool {
     let words = ["delete", "remove", "purge", "drop", "forget"];
     let asked_again = |column: &String| {
         let row = case.w.write_row.as_ref();
@@ -106,15 +106,8 @@ pub(crate) fn has_constraint(case: &Case<'_>) -> bool {
     if !case.inserts() {
         return false;
     }
-    let Some(sets) = case.analysis.unique.get(case.key()) else { return false };
-    let asked: Vec<&str> = case
-        .w
-        .read_row
-        .iter()
-        .flat_map(|r| r.conditions.iter().map(String::as_str))
-        .collect();
-    !asked.is_empty()
-        && sets.iter().any(|set| !set.is_empty() && set.iter().all(|c| asked.contains(&c.as_str())))
+    let read = case.w.read_row.as_ref();
+    read.is_some_and(|r| case.analysis.is_unique(case.key(), &r.conditions))
 }
 
 /// The table is seen to take a second row like the one that was looked for.
@@ -122,7 +115,7 @@ fn doubles(case: &Case<'_>) -> bool {
     let (Some(read), Some(write)) = (&case.w.read_row, &case.w.write_row) else { return false };
     case.inserts()
         && case.w.write_positive == Some(false)
-        && case.analysis.defined.contains(case.key())
+        && case.analysis.is_defined(case.key())
         && !read.aggregate
         && !read.conditions.is_empty()
         && read.conditions.iter().all(|c| write.columns.contains(c))
@@ -147,8 +140,4 @@ fn claims(case: &Case<'_>) -> bool {
     !write.insert
         && !case.deletes()
         && read.conditions.iter().any(|c| write.columns.contains(c) && !write.conditions.contains(c))
-}
-
-fn plain(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
 }
