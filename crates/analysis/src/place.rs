@@ -593,12 +593,9 @@ impl Interp<'_, '_, '_> {
     ) -> bool {
         match write.mode {
             Mode::Exclusive => return true,
-            // One row's conflict says nothing about how many there are.
-            Mode::Upsert if !data => {
-                let counted = read.row.as_ref().is_some_and(|r| r.aggregate);
-                if !counted || !self.is_compared(r as usize, write) {
-                    return true;
-                }
+            // One row's conflict says nothing about a sum over many.
+            Mode::Upsert if !data && !read.row.as_ref().is_some_and(|r| r.aggregate) => {
+                return true;
             }
             // An append loses nothing.
             _ if write.act == Act::Append => return true,

@@ -174,7 +174,11 @@ const DOUBTS: &[Doubt] = &[
     },
     Doubt {
         says: "part of it is in a transaction, and how far that keeps others out is not known",
-        holds: |case, rule| is(rule, &[&db_check_then_write::META]) && case.w.partial.is_some(),
+        holds: |case, rule| {
+            // A limit is passed by another row, wherever that is put in.
+            let limit = counts(case) && case.inserts();
+            is(rule, &[&db_check_then_write::META]) && case.w.partial.is_some() && !limit
+        },
     },
     Doubt {
         says: "nothing gives way between the look and the write, it takes another process in the same instant, and another function has looked",
@@ -188,7 +192,8 @@ const DOUBTS: &[Doubt] = &[
         says: "a row is put in whether one was found or not",
         holds: |case, rule| {
             let w = case.w;
-            let either = w.write_positive.is_none() && !w.data;
+            // How many there are may have been judged below, by who failed otherwise.
+            let either = w.write_positive.is_none() && !w.data && !counts(case);
             is(rule, &[&db_check_then_write::META]) && case.inserts() && either
         },
     },
@@ -265,7 +270,9 @@ fn carries_no_change(case: &Case<'_>) -> bool {
     let asked = !is_known(&read.columns) || carried.iter().all(|c| has(&read.columns, c));
     let elsewhere = is_known(&write.columns) && !carried.iter().any(|c| has(&write.columns, c));
     let name = carried.iter().all(|c| mentions(c, &["id"]));
-    !carried.is_empty() && asked && (elsewhere || name)
+    // Who changes what the row was found by takes it from others who look for the same.
+    let taken = !write.insert && read.conditions.iter().any(|c| has(&write.columns, c));
+    !carried.is_empty() && asked && !taken && (elsewhere || name)
 }
 
 /// A column that is named, rather than all of them, or one that is known only when it runs.

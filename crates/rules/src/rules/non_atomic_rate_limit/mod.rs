@@ -42,9 +42,10 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     let rows = w.compared && w.read_row.as_ref().is_some_and(|r| r.aggregate);
     // A value of one column that is made from another's is not that one, raised.
     let counts = w.data && !case.writes_other_columns() || case.is_atomic_step() || rows || w.counted;
-    // A count that is only carried on, with nothing decided by it, is no limit; nor is what is
-    // looked up to see whether it is there.
-    if !counts || !w.tested || !(w.compared || w.counted) {
+    // A count that is only carried on, with nothing decided by it, is no limit; nor is a row that is
+    // looked up and written again, with nothing compared and nobody turned away.
+    let judged = w.compared || w.counted || w.refuses || case.is_atomic_step();
+    if !counts || !w.tested || !judged {
         return None;
     }
     if !(w.counted || case.subject_mentions(LIMITS) || case.function_mentions(LIMITS) || case.speaks_of_a_limit()) {
