@@ -6,6 +6,7 @@
 //! counted, not guessed: `./scripts/evaluate --doubts` says for each how many of the findings that were
 //! read in published servers are true. One that is right more often than wrong does not belong here.
 
+use toctou_analysis::Defect;
 use toctou_core::finding::{EntryKind, Finding, ResourceKind};
 use toctou_core::ir::Dispatch;
 use toctou_core::rule::{Persona, RuleMeta};
@@ -22,6 +23,12 @@ pub(crate) struct Doubt {
 /// Why this one is not for the regular report, if it is not.
 pub(crate) fn about(case: &Case<'_>, rule: &RuleMeta) -> Option<&'static Doubt> {
     DOUBTS.iter().find(|doubt| (doubt.holds)(case, rule))
+}
+
+/// The same for a flaw that is not a window.
+pub(crate) fn about_defect(defect: &Defect) -> Option<&'static str> {
+    let word = "it is a number or a truth value, of which nobody sees a half, and the old one was right a moment ago";
+    defect.word.then_some(word)
 }
 
 /// Where something else is the server: what nothing of it calls, and no event does, is for
