@@ -23,6 +23,7 @@ mod sends;
 mod shared_server;
 mod threads;
 mod transactions;
+mod word;
 
 pub(crate) use close_race::is_closing;
 pub(crate) use retry::operands;

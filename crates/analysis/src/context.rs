@@ -62,6 +62,8 @@ pub struct FoundDefect {
     pub cross_process: bool,
     /// Rests on a method's name alone.
     pub duck: bool,
+    /// A number or a truth value is set by one and read by others, and nobody loses any.
+    pub word: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

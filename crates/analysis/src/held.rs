@@ -19,6 +19,7 @@ use toctou_models::LockScope;
 
 use crate::context::{DefectKind, FoundDefect};
 use crate::effect::{Act, Loc, Lock, LockKind, Pos, Window};
+use crate::interp::access::Owner;
 use crate::interp::{Acquire, Interp, Release};
 use crate::sym::{self, Sym, SymKind};
 
@@ -453,9 +454,12 @@ impl Interp<'_, '_, '_> {
             let bit = 1u64 << i;
             // A guard gives its lock back on every way out.
             let guard = a.handle == Some(a.lock.key);
+            // What this call has made for itself, nobody else waits for.
+            let own = self.is_racy() && self.owner_of(a.lock.key) == Owner::Own;
             let lone = held.lone & bit != 0;
             if a.if_true
                 || guard
+                || own
                 || lone
                 || a.lock.kind == LockKind::Flag
                 || a.lock.kind.is_transaction()
@@ -615,6 +619,7 @@ impl Interp<'_, '_, '_> {
             in_process: true,
             cross_process: false,
             duck: false,
+            word: false,
         });
     }
 

@@ -585,11 +585,17 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             Op::LoadVar { dst, cell } => {
                 self.variable_access(*cell, false);
+                self.note_glance(*dst);
                 let sym = self.load(*cell);
                 self.set(*dst, sym);
             }
             Op::StoreVar { cell, value } => {
                 self.variable_access(*cell, true);
+                if self.is_racy() {
+                    let place = self.cx.syms.make(SymKind::VarLoc(*cell));
+                    let value = self.val(*value);
+                    self.note_new_value(place, value);
+                }
                 if self.cx.is_module_cell(*cell) {
                     let place = self.cx.syms.make(SymKind::Cell(*cell));
                     let value = self.val(*value);
@@ -604,6 +610,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             Op::GetField { dst, obj, field } => {
                 let base = self.val(*obj);
                 self.field_access(*obj, base, *field, false);
+                self.note_glance(*dst);
                 self.note_copy(*dst, *obj, base, *field);
                 let sym = self.get_field(base, *field);
                 self.set(*dst, sym);
@@ -613,6 +620,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 self.field_access(*obj, base, *field, true);
                 let place = self.cx.syms.make(SymKind::Field(base, *field));
                 let value = self.val(*value);
+                self.note_new_value(place, value);
                 if self.is_copy(*obj, base) || self.is_own_to_thread(*obj) {
                     let data = self.deps_of(value);
                     self.taint(place, &data);

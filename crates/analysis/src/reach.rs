@@ -180,6 +180,8 @@ pub struct Defect {
     pub in_process: bool,
     pub cross_process: bool,
     pub duck: bool,
+    /// A number or a truth value is set by one and read by others, and nobody loses any.
+    pub word: bool,
     pub key: String,
     pub reached_by: Vec<Reach>,
     pub role: FileRole,
@@ -815,6 +817,7 @@ fn defects(
             in_process: d.in_process,
             cross_process: d.cross_process,
             duck: d.duck,
+            word: d.word,
             key: cx.display(d.key, d.func),
             role: cx.program.file_of(d.func).role,
             in_server,

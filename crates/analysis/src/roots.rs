@@ -271,6 +271,11 @@ pub(crate) fn roots(cx: &Context<'_, '_>, entries: Vec<FoundEntry>) -> Vec<Found
         if handlers.contains(&id) || cx.entered.contains(&id) {
             continue;
         }
+        // Who would call it, and on what?
+        let module = cx.program.function_module[f];
+        if cx.program.modules[module.0 as usize].closed && cx.started.has_no_object(function) {
+            continue;
+        }
         roots.push(FoundEntry {
             kind: EntryKind::Export,
             name: Some(cx.program.qualified_name(id)),

@@ -7,7 +7,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::finding::EntryKind;
 use toctou_core::ir::{
-    Callee, ClassId, Dispatch, FuncId, FuncKind, Function, Op, Program, Term, Var,
+    Callee, ClassId, Dispatch, FuncId, FuncKind, Function, ModuleId, Op, Program, Target, Term,
+    TypeDef, TypeRef, Var,
 };
 use toctou_core::{FileRole, Name};
 
@@ -39,9 +40,16 @@ impl Started {
         start.run_all(|function| {
             function.kind == FuncKind::ModuleInit || !function.decorators.is_empty()
         });
-        // What a library offers is made by those who use it.
+        // What a library offers is made by those who use it; what it keeps to itself is not.
         if !servers.iter().any(|f| start.live[f.0 as usize]) {
-            return Self::default();
+            let closed = |module: ModuleId| program.modules[module.0 as usize].closed;
+            start.run_where(|f, _| !closed(program.function_module[f.0 as usize]));
+            let own = start.written_out.iter().copied();
+            let own = own.filter(|c| closed(program.class_module[c.0 as usize]));
+            return Self {
+                unmade: own.filter(|c| !start.made.contains(c)).collect(),
+                live: Vec::new(),
+            };
         }
         // A compiled program starts with what it starts with, and nowhere else.
         let early = start.written_out.iter().filter(|c| !start.made.contains(c));
@@ -114,17 +122,111 @@ fn written_out(program: &Program, points_to: &PointsTo) -> FxHashSet<ClassId> {
             }
         }
     }
-    let parts = program.classes.iter().flat_map(|class| &class.fields);
-    let parts: FxHashSet<&str> = parts
-        .filter_map(|field| field.ty.as_ref())
-        .flat_map(|ty| std::iter::successors(Some(ty), |ty| ty.element.as_deref()))
-        .map(|ty| last_part(program.names.text(ty.name)))
-        .collect();
+    let mut speech = Speech::new(program);
+    speech.hear_fields();
     out.retain(|c| {
         let name = program.classes[c.0 as usize].name;
-        !parts.contains(last_part(program.names.text(name)))
+        !speech.named.contains(last_part(program.names.text(name)))
     });
+    out.extend(unnamed(speech));
     out
+}
+
+/// Types that the product has and does not speak of: what tests make, and what is left over.
+fn unnamed(mut speech: Speech<'_>) -> Vec<ClassId> {
+    let program = speech.program;
+    let product = |f: &usize| program.file_of(FuncId(*f as u32)).role == FileRole::Product;
+    for f in (0..program.functions.len()).filter(product) {
+        let (function, module) = (&program.functions[f], program.function_module[f]);
+        let types = function.vars.iter().filter_map(|v| v.ty.as_ref());
+        let types = types.chain(&function.return_type);
+        types.for_each(|ty| speech.hear(module, ty));
+        for inst in function.blocks.iter().flat_map(|b| &b.insts) {
+            match &inst.op {
+                Op::GetField { field, .. } => {
+                    speech.named.insert(program.names.text(*field));
+                }
+                Op::LoadVar { cell, .. } => {
+                    let info = &program.function(cell.owner).vars[cell.var.0 as usize];
+                    let name = info.name.map(|name| program.names.text(name));
+                    speech.named.extend(name);
+                }
+                _ => {}
+            }
+        }
+    }
+    for class in &program.classes {
+        let above = class.extends.iter().chain(&class.implements);
+        let above = above.map(|name| last_part(program.names.text(*name)));
+        speech.named.extend(above);
+    }
+    for (m, module) in program.modules.iter().enumerate() {
+        for (_, def) in &module.types {
+            if let TypeDef::Alias(ty) = def {
+                speech.hear(ModuleId(m as u32), ty);
+            }
+        }
+    }
+    let classes = program.classes.iter().enumerate();
+    let unnamed = classes.filter(|(c, class)| {
+        let module = &program.modules[program.class_module[*c].0 as usize];
+        module.dispatch.is_unguarded()
+            && !class.is_interface
+            && !speech.named.contains(program.names.text(class.name))
+    });
+    unnamed.map(|(c, _)| ClassId(c as u32)).collect()
+}
+
+/// Which names of a module are those of libraries.
+struct Speech<'p> {
+    program: &'p Program,
+    foreign: Vec<FxHashSet<&'p str>>,
+    named: FxHashSet<&'p str>,
+}
+
+impl<'p> Speech<'p> {
+    fn new(program: &'p Program) -> Self {
+        let foreign = program.modules.iter().map(|module| {
+            let target = |var: Var| {
+                let import = module.imports.iter().find(|i| i.var == var);
+                import.and_then(|i| i.target.as_ref())
+            };
+            let names = module.types.iter().filter_map(|(name, def)| match def {
+                TypeDef::Import(var) => match target(*var) {
+                    Some(Target::External(_)) => Some(program.names.text(*name)),
+                    _ => None,
+                },
+                _ => None,
+            });
+            names.collect()
+        });
+        Self {
+            program,
+            foreign: foreign.collect(),
+            named: FxHashSet::default(),
+        }
+    }
+
+    /// The names of types of the program that a type is made of. `strings.Builder` is none of
+    /// them.
+    fn hear(&mut self, module: ModuleId, ty: &'p TypeRef) {
+        let foreign = &self.foreign[module.0 as usize];
+        for part in std::iter::successors(Some(ty), |ty| ty.element.as_deref()) {
+            let text = self.program.names.text(part.name);
+            let head = text.split_once('.').map(|(head, _)| head);
+            if !head.is_some_and(|head| foreign.contains(head)) {
+                self.named.insert(last_part(text));
+            }
+        }
+    }
+
+    fn hear_fields(&mut self) {
+        for (class, module) in self.program.classes.iter().zip(&self.program.class_module) {
+            for ty in class.fields.iter().filter_map(|field| field.ty.as_ref()) {
+                self.hear(*module, ty);
+            }
+        }
+    }
 }
 
 fn last_part(name: &str) -> &str {
@@ -206,9 +308,13 @@ impl<'a> Start<'a> {
     }
 
     fn run_all(&mut self, such: impl Fn(&Function) -> bool) {
+        self.run_where(|_, function| such(function));
+    }
+
+    fn run_where(&mut self, such: impl Fn(FuncId, &Function) -> bool) {
         for (f, function) in self.program.functions.iter().enumerate() {
             let id = FuncId(f as u32);
-            if such(function) && self.program.file_of(id).role == FileRole::Product {
+            if such(id, function) && self.program.file_of(id).role == FileRole::Product {
                 self.run(id);
             }
         }

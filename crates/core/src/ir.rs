@@ -341,6 +341,8 @@ pub struct VarInfo {
     pub captured: bool,
     /// Stands for an address: whoever has it can set what it was loaded from.
     pub lent: bool,
+    /// Holds a [word](Field::word).
+    pub word: bool,
     pub ty: Option<TypeRef>,
 }
 
@@ -391,6 +393,9 @@ pub struct Field {
     pub ty: Option<TypeRef>,
     pub is_static: bool,
     pub read_only: bool,
+    /// A number or a truth value, and declared to be one: the processor reads and writes it in
+    /// one step, and it leads to nothing else.
+    pub word: bool,
     pub span: Span,
 }
 
@@ -407,6 +412,8 @@ pub struct Class {
     /// Methods, getters and setters; `static` ones have [`FuncKind::StaticMethod`].
     pub methods: Vec<(Name, FuncId)>,
     pub fields: Vec<Field>,
+    /// What is of this type is a [word](Field::word): `type Level int`.
+    pub word: bool,
     pub exported: bool,
     pub span: Span,
 }
@@ -480,6 +487,8 @@ pub struct Module {
     pub directives: Vec<Directive>,
     /// Constructs that were not lowered (nesting limit).
     pub opaque: u32,
+    /// Nobody outside the program can import it: it has no callers but those that are seen.
+    pub closed: bool,
     pub dispatch: Dispatch,
 }
 
@@ -556,6 +565,7 @@ pub struct LinkedModule {
     pub star_exports: Vec<(Name, Option<Target>)>,
     pub types: Vec<(Name, TypeDef)>,
     pub directives: Vec<Directive>,
+    pub closed: bool,
     pub dispatch: Dispatch,
 }
 

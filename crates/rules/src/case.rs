@@ -277,6 +277,11 @@ impl Case<'_> {
         !(w.other_writes || busy || claimed || w.changed_within || w.spent || w.passed_on)
     }
 
+    /// By its name, it says that something is under way.
+    pub fn keeps_others_out(&self) -> bool {
+        is_busy_flag(&self.w.key)
+    }
+
     /// The columns that are written are others than those that were read: what
     /// somebody else writes to the latter stays.
     pub fn writes_other_columns(&self) -> bool {

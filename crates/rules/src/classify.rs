@@ -123,15 +123,14 @@ fn one_per_place(mut list: Vec<(Finding, String)>) -> Vec<(Finding, String)> {
         a.location == b.location && ranked(a) && ranked(b)
     });
     // Memory that threads use at once: that a change can be lost there is the least of it.
-    let torn: Vec<Location> = list
+    let torn: Vec<(Location, Persona)> = list
         .iter()
         .filter(|(f, _)| f.rule == data_race::META.id)
-        .map(|(f, _)| f.location.clone())
+        .map(|(f, _)| (f.location.clone(), f.persona))
         .collect();
     list.retain(|(f, _)| {
-        f.resource.kind != ResourceKind::Memory
-            || rank(&f.rule).is_none()
-            || !torn.contains(&f.location)
+        let told = |(at, persona): &(Location, Persona)| *at == f.location && *persona <= f.persona;
+        f.resource.kind != ResourceKind::Memory || rank(&f.rule).is_none() || !torn.iter().any(told)
     });
     list
 }
@@ -309,7 +308,7 @@ fn of_defect(
     if defect.cross_process {
         scopes.push(Scope::CrossProcess);
     }
-    let finding = Finding {
+    let mut finding = Finding {
         rule: meta.id.to_owned(),
         severity: verdict.severity.unwrap_or(meta.severity),
         confidence: verdict.confidence.unwrap_or(Confidence::Medium),
@@ -337,6 +336,11 @@ fn of_defect(
         suppressed: None,
         edit: mender.edit(verdict.mend),
     };
+    if persona == Persona::Regular
+        && let Some(says) = doubt::about_defect(defect)
+    {
+        doubt::withhold(&mut finding, says);
+    }
     (finding, format!("{:?}", defect.kind))
 }
 

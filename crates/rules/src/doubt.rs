@@ -6,6 +6,7 @@
 //! counted, not guessed: `./scripts/evaluate --doubts` says for each how many of the findings that were
 //! read in published servers are true. One that is right more often than wrong does not belong here.
 
+use toctou_analysis::Defect;
 use toctou_core::finding::{EntryKind, Finding, ResourceKind};
 use toctou_core::ir::Dispatch;
 use toctou_core::rule::{Persona, RuleMeta};
@@ -22,6 +23,12 @@ pub(crate) struct Doubt {
 /// Why this one is not for the regular report, if it is not.
 pub(crate) fn about(case: &Case<'_>, rule: &RuleMeta) -> Option<&'static Doubt> {
     DOUBTS.iter().find(|doubt| (doubt.holds)(case, rule))
+}
+
+/// The same for a flaw that is not a window.
+pub(crate) fn about_defect(defect: &Defect) -> Option<&'static str> {
+    let word = "it is a number or a truth value, of which nobody sees a half, and the old one was right a moment ago";
+    defect.word.then_some(word)
 }
 
 /// Where something else is the server: what nothing of it calls, and no event does, is for
@@ -95,9 +102,32 @@ const DOUBTS: &[Doubt] = &[
     Doubt {
         says: "what was read only decides about a write that another function makes under the lock, and that one may look again",
         holds: |case, rule| {
-            let elsewhere = !case.w.data && case.w.write.len() > 1;
+            let w = case.w;
+            let elsewhere = !w.data && w.write.len() > 1;
             let far = case.only_beside_calls() || case.nearest() >= DEEP;
-            is(rule, &[&lock_scope_too_narrow::META]) && elsewhere && far
+            // Whom the test has told no, or what was counted, nobody tests a second time.
+            let lone = w.refuses || w.compared;
+            // That there is no file is found out here, and then the first one is written.
+            let missing = w.write_positive == Some(false) && case.levels(&w.read) == 1;
+            let first = case.is(ResourceKind::File) && missing;
+            let other = case.levels(&w.write) > 1 && !lone && !first;
+            is(rule, &[&lock_scope_too_narrow::META]) && elsewhere && (far || other)
+        },
+    },
+    Doubt {
+        says: "many functions lie between what was read and the write under the lock, and it may be no more than a name that gets there",
+        holds: |case, rule| {
+            is(rule, &[&lock_scope_too_narrow::META]) && case.levels(&case.w.write) > FAR
+        },
+    },
+    Doubt {
+        says: "nothing that stays open is made, and nobody is told no: of two that do the same, the later has the last word",
+        holds: |case, rule| {
+            let w = case.w;
+            let felt = w.opens || w.refuses || w.changed_within || case.keeps_others_out();
+            // Two have taken what was there for one.
+            let felt = felt || w.passed_on || w.counted || w.spent;
+            is(rule, &[&memory_check_then_act::META]) && !felt
         },
     },
     Doubt {

@@ -100,6 +100,7 @@ pub(super) fn check(cx: &mut Context<'_, '_>, _: &[Vec<u32>]) {
             in_process: true,
             cross_process: false,
             duck: false,
+            word: false,
         });
     }
 }

@@ -88,6 +88,7 @@ fn twice(
                 in_process: true,
                 cross_process: false,
                 duck: false,
+                word: false,
             });
         }
     }

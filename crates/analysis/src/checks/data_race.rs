@@ -14,6 +14,7 @@ use toctou_core::{FileRole, Name};
 
 use super::at_start::AtStart;
 use super::threads::{self, Threads};
+use super::word::is_word;
 use crate::context::{Context, DefectKind, FoundDefect};
 use crate::interp::access::{HeldLock, Owner, Passed, Spot};
 use crate::roots::{handlers_at_once, is_server};
@@ -135,10 +136,13 @@ pub(crate) fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
     let mut keys: Vec<(Spot, bool)> = places.keys().copied().collect();
     keys.sort_unstable();
     for key in keys {
-        if let Some(defect) = race(cx, &places[&key], &around.served) {
+        let word = !key.1 && is_word(cx, key.0);
+        if let Some(defect) = race(cx, &places[&key], &around.served, word) {
             found.push((defect, key.0));
         }
     }
+    // Of several fields, one that is more than a word stands for them.
+    found.sort_by_key(|(defect, _)| defect.word);
     // Fields that one function uses without a lock are one thing to mend.
     let mut told: FxHashSet<(FuncId, Option<toctou_core::ir::ClassId>)> = FxHashSet::default();
     for (defect, spot) in found {
@@ -203,6 +207,7 @@ fn roots(cx: &Context<'_, '_>) -> Vec<Root> {
             && function.exported
             && function.kind == FuncKind::Method
             && !cx.entered.contains(&id)
+            && !cx.started.has_no_object(function)
             && named
                 .as_ref()
                 .is_none_or(|names| names.contains(&function.name));
@@ -478,7 +483,13 @@ fn at_once(a: &Seen, b: &Seen) -> bool {
     }
 }
 
-fn race(cx: &Context<'_, '_>, list: &[Seen], served: &FxHashSet<FuncId>) -> Option<FoundDefect> {
+/// `word`: the place holds a number or a truth value.
+fn race(
+    cx: &Context<'_, '_>,
+    list: &[Seen],
+    served: &FxHashSet<FuncId>,
+    word: bool,
+) -> Option<FoundDefect> {
     let access = |s: &Seen| &cx.plain[s.func.0 as usize].accesses[s.index];
     let guarded = list.iter().any(|s| {
         s.locks.iter().any(|l| {
@@ -516,9 +527,14 @@ fn race(cx: &Context<'_, '_>, list: &[Seen], served: &FxHashSet<FuncId>) -> Opti
             if !plain {
                 continue;
             }
+            // Of a word nobody sees a half. One that is made from the last can be lost, though.
+            let both = access(a).write && access(b).write;
+            let lost = both && (access(a).from_old || access(b).from_old);
+            let mild = word && !lost || access(b).glance;
             // The side without a lock is the one to mend.
             let bare = |s: &Seen| u32::from(is_bare(s));
-            let rank = u32::from(threads(a) && threads(b)) * 8
+            let rank = u32::from(!mild) * 16
+                + u32::from(threads(a) && threads(b)) * 8
                 + u32::from(clients(a) || clients(b)) * 4
                 + bare(a).max(bare(b)) * 2
                 + u32::from(!same);
@@ -527,7 +543,7 @@ fn race(cx: &Context<'_, '_>, list: &[Seen], served: &FxHashSet<FuncId>) -> Opti
             }
         }
     }
-    let (_, a, b) = best?;
+    let (rank, a, b) = best?;
     let (at, other) = if is_bare(b) && !is_bare(a) {
         (b, a)
     } else {
@@ -552,5 +568,6 @@ fn race(cx: &Context<'_, '_>, list: &[Seen], served: &FxHashSet<FuncId>) -> Opti
         in_process: true,
         cross_process: false,
         duck: at.start == Start::Export && other.start == Start::Export && !guarded,
+        word: rank < 16,
     })
 }

@@ -105,6 +105,7 @@ fn counted_late(cx: &Context<'_, '_>, f: FuncId, out: &mut Vec<FoundDefect>) {
             in_process: true,
             cross_process: false,
             duck: false,
+            word: false,
         });
         return;
     }

@@ -89,6 +89,7 @@ pub(super) fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
             in_process: true,
             cross_process: true,
             duck: false,
+            word: false,
         });
     }
 }

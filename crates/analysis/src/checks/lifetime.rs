@@ -143,6 +143,7 @@ fn closed_in_use(
                 in_process: true,
                 cross_process: false,
                 duck: false,
+                word: false,
             });
         }
     }
@@ -271,6 +272,7 @@ fn closed_before_join(cx: &Context<'_, '_>, f: FuncId, out: &mut Vec<FoundDefect
                     in_process: true,
                     cross_process: false,
                     duck: false,
+                    word: false,
                 });
             }
         }
@@ -324,6 +326,7 @@ fn half_open(cx: &mut Context<'_, '_>, f: FuncId, out: &mut Vec<FoundDefect>) {
                 in_process: true,
                 cross_process: false,
                 duck: false,
+                word: false,
             });
         }
     }

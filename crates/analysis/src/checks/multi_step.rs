@@ -168,6 +168,7 @@ fn judge(
         in_process: (waited || first.next.is_some() || second.next.is_some()) && !locked,
         cross_process: true,
         duck: a.duck || b.duck,
+        word: false,
     })
 }
 

@@ -109,6 +109,7 @@ pub fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
             in_process: true,
             cross_process: false,
             duck: soft,
+            word: false,
         });
     }
 }

@@ -85,6 +85,7 @@ pub fn check(cx: &mut Context<'_, '_>, _: &[Vec<u32>]) {
                     in_process: true,
                     cross_process: false,
                     duck: false,
+                    word: false,
                 });
             }
         }

@@ -445,5 +445,6 @@ fn report(
         in_process: true,
         cross_process: true,
         duck: false,
+        word: false,
     });
 }

@@ -91,6 +91,7 @@ pub(super) fn check(cx: &mut Context<'_, '_>, _: &[Vec<u32>]) {
             in_process: true,
             cross_process: true,
             duck: s.duck,
+            word: false,
         });
     }
 }

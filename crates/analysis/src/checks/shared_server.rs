@@ -78,6 +78,7 @@ pub fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
             in_process: true,
             cross_process: false,
             duck: c.conditional,
+            word: false,
         });
     }
     cx.defects.extend(out);

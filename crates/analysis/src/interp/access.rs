@@ -65,6 +65,10 @@ pub struct Access {
     /// What is in the map or slice, not the variable that holds it.
     pub content: bool,
     pub write: bool,
+    /// Of a write: what is written is made from what was there.
+    pub from_old: bool,
+    /// All that is read is how many there are, or whether there is one.
+    pub glance: bool,
     pub owner: Owner,
     pub locks: Vec<HeldLock>,
     pub span: Span,
@@ -325,6 +329,22 @@ impl Interp<'_, '_, '_> {
         })
     }
 
+    /// A value is put into a place that was just noted as written to.
+    pub(crate) fn note_new_value(&mut self, place: Sym, value: Sym) {
+        let noted = self.plain.accesses.last();
+        if !noted.is_some_and(|a| a.write && a.at == self.at) {
+            return;
+        }
+        let old = match *self.cx.syms.kind(place) {
+            SymKind::VarLoc(cell) => self.cx.syms.make(SymKind::Cell(cell)),
+            _ => place,
+        };
+        let made_of = self.cx.syms.contains(value, old);
+        if let Some(access) = self.plain.accesses.last_mut() {
+            access.from_old = made_of;
+        }
+    }
+
     /// `obj.field` is read or set.
     pub(crate) fn field_access(&mut self, obj: Var, base: Sym, field: Name, write: bool) {
         if !self.is_racy() {
@@ -386,8 +406,12 @@ impl Interp<'_, '_, '_> {
         let is_table = self
             .type_of(base, 0)
             .is_some_and(|(_, ty)| self.cx.names.text(ty.name) == "map");
+        let before = self.plain.accesses.len();
         if is_table {
             self.content_access(base, false);
+        }
+        if let Some(access) = self.plain.accesses.get_mut(before) {
+            access.glance = true;
         }
     }
 
@@ -502,6 +526,8 @@ impl Interp<'_, '_, '_> {
                 spot,
                 content,
                 write,
+                from_old: false,
+                glance: false,
                 owner,
                 locks: Vec::new(),
                 span: self.span,

@@ -2,10 +2,11 @@
 //! Who makes a copy reads all of it.
 
 use super::Interp;
+use crate::checks::operands;
 use crate::linkage::TypeTarget;
 use crate::sym::{Sym, SymKind};
 use toctou_core::Name;
-use toctou_core::ir::{FuncId, Op, Term, Var};
+use toctou_core::ir::{BinOp, FuncId, Literal, Op, Term, Var};
 
 /// How far it is looked what becomes of a value.
 const NEAR: usize = 16;
@@ -28,6 +29,52 @@ impl Interp<'_, '_, '_> {
         if self.is_plain_struct(whole) {
             self.survey_object(whole);
         }
+    }
+
+    /// `if s.conn != nil`: of what was just read, all that is asked is whether there is anything.
+    pub(crate) fn note_glance(&mut self, value: Var) {
+        let noted = self.plain.accesses.last();
+        if !noted.is_some_and(|a| !a.write && a.at == self.at) {
+            return;
+        }
+        let glance = self.is_only_asked_for(value);
+        if let Some(access) = self.plain.accesses.last_mut() {
+            access.glance = glance;
+        }
+    }
+
+    fn is_only_asked_for(&self, value: Var) -> bool {
+        let block = &self.function.blocks[self.at.block as usize];
+        let nothing = |var: Var| {
+            block.insts.iter().any(|inst| {
+                let Op::Const { dst, value } = &inst.op else {
+                    return false;
+                };
+                *dst == var && *value == Literal::Null
+            })
+        };
+        let mut asked = false;
+        for inst in block.insts.iter().skip(self.at.inst as usize + 1) {
+            match inst.op {
+                Op::Binary {
+                    op: BinOp::Eq | BinOp::Ne,
+                    left,
+                    right,
+                    ..
+                } if left == value && nothing(right) || right == value && nothing(left) => {
+                    asked = true;
+                }
+                _ if operands(&inst.op).contains(&value) => return false,
+                _ => {}
+            }
+        }
+        let ends = match block.term {
+            Term::Branch { cond, .. } => Some(cond),
+            Term::Return(value) => value,
+            Term::Throw(value) => Some(value),
+            Term::Goto(_) | Term::Multi(_) => None,
+        };
+        asked && ends != Some(value)
     }
 
     /// Does a value that was just read go somewhere, and is not only looked into?

@@ -131,6 +131,7 @@ impl Program {
             star_exports,
             types,
             directives: module.directives,
+            closed: module.closed,
             dispatch: module.dispatch,
         });
         map

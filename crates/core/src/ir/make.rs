@@ -20,6 +20,7 @@ impl Module {
             extensions: Vec::new(),
             directives: Vec::new(),
             opaque: 0,
+            closed: false,
             dispatch,
         }
     }
@@ -68,6 +69,7 @@ impl VarInfo {
             kind: VarKind::Temp,
             captured: false,
             lent: false,
+            word: false,
             ty: None,
         }
     }

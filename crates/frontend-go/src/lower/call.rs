@@ -205,6 +205,7 @@ impl<'t> Lower<'t> {
             kind: VarKind::Temp,
             captured: false,
             lent: false,
+            word: false,
             ty,
         })
     }

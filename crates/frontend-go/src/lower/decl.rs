@@ -13,6 +13,7 @@ use crate::captures::Captures;
 impl<'t> Lower<'t> {
     pub(super) fn file(&mut self, path: &str, root: Node<'_>) {
         let name = self.names.intern(path);
+        self.module.closed = is_internal(path);
         let at = span(root);
         let init = self.new_function(name, FuncKind::ModuleInit, at);
         self.f = State::new(init, 0);
@@ -20,7 +21,10 @@ impl<'t> Lower<'t> {
         for node in &top {
             match node.kind() {
                 "import_declaration" => self.imports(*node),
-                "package_clause" => self.is_program = self.text(*node).ends_with(" main"),
+                "package_clause" => {
+                    self.is_program = self.text(*node).ends_with(" main");
+                    self.module.closed |= self.is_program;
+                }
                 _ => {}
             }
         }
@@ -79,6 +83,7 @@ impl<'t> Lower<'t> {
             kind,
             captured: true,
             lent: false,
+            word: false,
             ty: None,
         });
         self.package.insert(name, var);
@@ -146,6 +151,7 @@ impl<'t> Lower<'t> {
                 kind: VarKind::Const,
                 captured: true,
                 lent: false,
+                word: false,
                 ty: None,
             });
             self.package.insert(name, var);
@@ -186,6 +192,11 @@ impl<'t> Lower<'t> {
             (None, Some(value)) => self.type_of_value(value),
             (None, None) => None,
         };
+        let word = match (ty, value) {
+            (Some(ty), _) => self.is_word(ty),
+            (None, Some(value)) => self.begins_as_word(value),
+            (None, None) => false,
+        };
         let names: Vec<Node<'_>> = fields(spec, "name")
             .into_iter()
             .filter(|name| name.kind() == "identifier")
@@ -215,7 +226,7 @@ impl<'t> Lower<'t> {
                 continue;
             }
             if let Some(&var) = self.package.get(&name) {
-                self.type_of_top(var, type_ref.clone());
+                self.type_of_top(var, type_ref.clone(), word);
             }
             if let Some(value) = value {
                 self.write_name(name, value, at);
@@ -223,11 +234,12 @@ impl<'t> Lower<'t> {
         }
     }
 
-    fn type_of_top(&mut self, var: Var, ty: Option<TypeRef>) {
+    fn type_of_top(&mut self, var: Var, ty: Option<TypeRef>, word: bool) {
         if let Some(info) = self.f.vars.get_mut(var.0 as usize)
             && info.ty.is_none()
         {
             info.ty = ty;
+            info.word = word;
         }
     }
 
@@ -238,6 +250,7 @@ impl<'t> Lower<'t> {
             kind: VarKind::Temp,
             captured: false,
             lent: false,
+            word: false,
             ty,
         });
         self.emit(
@@ -268,6 +281,14 @@ fn specs(node: Node<'_>) -> Vec<Node<'_>> {
         }
     }
     out
+}
+
+/// Only what stands beside the folder `internal` may import what is in it.
+fn is_internal(path: &str) -> bool {
+    let folder = path
+        .rsplit_once(['/', '\\'])
+        .map_or("", |(folder, _)| folder);
+    folder.split(['/', '\\']).any(|part| part == "internal")
 }
 
 /// What a package is called by, as far as its path says.

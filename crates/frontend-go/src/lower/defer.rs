@@ -108,6 +108,7 @@ impl<'t> Lower<'t> {
                 kind: toctou_core::ir::VarKind::Let,
                 captured: false,
                 lent: false,
+                word: false,
                 ty: None,
             });
             self.f.returned.push(var);

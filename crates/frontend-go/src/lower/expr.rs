@@ -124,6 +124,7 @@ impl<'t> Lower<'t> {
             kind: toctou_core::ir::VarKind::Temp,
             captured: false,
             lent: false,
+            word: false,
             ty,
         });
         self.emit(at, Op::Copy { dst, src });

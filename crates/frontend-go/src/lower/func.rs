@@ -117,6 +117,7 @@ impl<'t> Lower<'t> {
                     kind: VarKind::Let,
                     captured: false,
                     lent: false,
+                    word: false,
                     ty: formal.ty,
                 })
             })
@@ -312,6 +313,7 @@ impl<'t> Lower<'t> {
                     kind: VarKind::Param,
                     captured: false,
                     lent: false,
+                    word: false,
                     ty: if formal.rest { None } else { formal.ty.clone() },
                 })
             })

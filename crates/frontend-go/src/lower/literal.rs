@@ -60,6 +60,7 @@ impl<'t> Lower<'t> {
             kind: VarKind::Temp,
             captured: false,
             lent: false,
+            word: false,
             ty,
         })
     }

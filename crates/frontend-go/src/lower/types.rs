@@ -4,7 +4,7 @@ use toctou_core::ir::{Class, ClassId, Field, TypeDef, TypeRef};
 use toctou_core::{Name, Span};
 use tree_sitter::Node;
 
-use super::vars::is_builtin_type;
+use super::vars::{is_builtin_type, is_word_type};
 use super::{Lower, children, field, fields, span};
 
 /// Pointers to pointers and slices of slices that are looked through.
@@ -84,6 +84,29 @@ impl<'t> Lower<'t> {
         }
     }
 
+    /// Is it a number or a truth value, by a name of the language itself?
+    pub(super) fn is_word(&self, node: Node<'_>) -> bool {
+        let text = self.text(node);
+        let own = |name: Name| self.classes.contains_key(&name);
+        is_word_type(text) && !self.names.find(text).is_some_and(own)
+    }
+
+    /// The same for a variable without a declared type, by the literal it begins with.
+    pub(super) fn begins_as_word(&self, node: Node<'_>) -> bool {
+        let node = match (node.kind(), children(node).as_slice()) {
+            ("expression_list", [one]) => *one,
+            _ => node,
+        };
+        let literals = [
+            "int_literal",
+            "float_literal",
+            "rune_literal",
+            "true",
+            "false",
+        ];
+        literals.contains(&node.kind())
+    }
+
     /// What a pointer points at.
     pub(super) fn pointee(&self, ty: TypeRef) -> TypeRef {
         match ty.element {
@@ -160,6 +183,7 @@ impl<'t> Lower<'t> {
             constructor: None,
             methods: Vec::new(),
             fields: Vec::new(),
+            word: false,
             exported,
             span: at,
         });
@@ -175,6 +199,7 @@ impl<'t> Lower<'t> {
             "struct_type" => self.struct_fields(class, ty, 0),
             "interface_type" => self.interface(class, ty),
             _ => {
+                self.module.classes[class.0 as usize].word = self.is_word(ty);
                 // `type T U`: the fields of U.
                 let base = self.type_ref(ty).map(|ty| self.pointee(ty));
                 if let Some(base) = base.filter(|base| base.element.is_none()) {
@@ -197,6 +222,7 @@ impl<'t> Lower<'t> {
             };
             let at = span(declaration);
             let resolved = self.type_at(ty, depth);
+            let word = self.is_word(ty);
             let names = fields(declaration, "name");
             if names.is_empty() {
                 // Embedded: its fields and methods are the struct's.
@@ -217,6 +243,7 @@ impl<'t> Lower<'t> {
                     ty: Some(base),
                     is_static: false,
                     read_only: false,
+                    word: false,
                     span: at,
                 });
                 continue;
@@ -228,6 +255,7 @@ impl<'t> Lower<'t> {
                     ty: resolved.clone(),
                     is_static: false,
                     read_only: false,
+                    word,
                     span: at,
                 });
             }

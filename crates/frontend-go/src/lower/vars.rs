@@ -56,6 +56,19 @@ pub(super) fn is_builtin_type(name: &str) -> bool {
     BUILTIN_TYPES.contains(&name)
 }
 
+/// A number or a truth value. (A text is two words, an interface as well.)
+pub(super) fn is_word_type(name: &str) -> bool {
+    let wide = [
+        "any",
+        "comparable",
+        "complex128",
+        "complex64",
+        "error",
+        "string",
+    ];
+    is_builtin_type(name) && !wide.contains(&name)
+}
+
 impl<'t> Lower<'t> {
     pub(super) fn open_scope(&mut self) -> usize {
         self.scope += 1;
@@ -99,6 +112,7 @@ impl<'t> Lower<'t> {
             kind,
             captured,
             lent: false,
+            word: false,
             ty,
         });
         let slot = if captured {
@@ -253,6 +267,7 @@ impl<'t> Lower<'t> {
             kind: VarKind::Import,
             captured: true,
             lent: false,
+            word: false,
             ty: None,
         };
         let var = match self.outer.first_mut() {

@@ -83,6 +83,7 @@ fn declare(modules: &mut [Module], class: At, interface: At, interface_name: &st
                 kind: VarKind::Import,
                 captured: true,
                 lent: false,
+                word: false,
                 ty: None,
             });
             module.imports.push(Import {

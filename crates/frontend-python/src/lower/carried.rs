@@ -55,6 +55,7 @@ impl<'a> Lower<'a> {
                     kind: VarKind::Let,
                     captured: true,
                     lent: false,
+                    word: false,
                     ty: Some(TypeRef {
                         name: ty,
                         element: None,

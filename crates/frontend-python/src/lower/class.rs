@@ -52,6 +52,7 @@ impl<'a> Lower<'a> {
             constructor: None,
             methods: Vec::new(),
             fields: Vec::new(),
+            word: false,
             exported: self.outer.is_empty(),
             span: super::span(s.range),
         });
@@ -209,6 +210,7 @@ impl<'a> Lower<'a> {
             ty,
             is_static,
             read_only: false,
+            word: false,
             span,
         });
     }

@@ -64,6 +64,7 @@ impl<'a> Lower<'a> {
             kind: VarKind::Let,
             captured: false,
             lent: false,
+            word: false,
             ty: None,
         });
         let exits = self.f.frames.len();

@@ -159,6 +159,7 @@ impl<'a> Lower<'a> {
                         kind: VarKind::Let,
                         captured: false,
                         lent: false,
+                        word: false,
                         ty: None,
                     });
                     self.f.returned = Some(var);

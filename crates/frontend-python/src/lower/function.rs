@@ -260,6 +260,7 @@ impl<'a> Lower<'a> {
             kind: VarKind::Param,
             captured: false,
             lent: false,
+            word: false,
             ty,
         })
     }

@@ -61,6 +61,7 @@ impl<'a> Lower<'a> {
             kind: VarKind::Const,
             captured: false,
             lent: false,
+            word: false,
             ty,
         })
     }
@@ -84,6 +85,7 @@ impl<'a> Lower<'a> {
             kind: VarKind::Const,
             captured: true,
             lent: false,
+            word: false,
             ty: None,
         });
         let cell = Cell {

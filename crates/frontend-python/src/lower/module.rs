@@ -69,6 +69,7 @@ impl<'a> Lower<'a> {
             kind: VarKind::Import,
             captured: true,
             lent: false,
+            word: false,
             ty: None,
         };
         if let Some(top) = self.state_mut(0) {
@@ -125,6 +126,7 @@ impl<'a> Lower<'a> {
                     kind: VarKind::Import,
                     captured: true,
                     lent: false,
+                    word: false,
                     ty: None,
                 };
                 let Some(top) = self.state_mut(0) else {

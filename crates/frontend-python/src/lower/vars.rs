@@ -86,6 +86,7 @@ impl<'a> Lower<'a> {
             kind,
             captured,
             lent: false,
+            word: false,
             ty: None,
         });
         let cell = Cell {

@@ -109,6 +109,7 @@ fn cell_of(modules: &mut [Module], at: usize, from: usize, alias: &str) -> Optio
         kind: VarKind::Import,
         captured: true,
         lent: false,
+        word: false,
         ty: None,
     });
     module.imports.push(Import {

@@ -156,6 +156,7 @@ impl Lower<'_> {
             constructor: None,
             methods: Vec::new(),
             fields: Vec::new(),
+            word: false,
             exported: true,
             span,
         });
@@ -308,6 +309,7 @@ impl Lower<'_> {
                 ty: self.type_ref(&field.ty),
                 is_static: false,
                 read_only: false,
+                word: false,
                 span,
             });
         }

@@ -223,6 +223,7 @@ impl<'t> Lower<'t> {
             extensions: self.extensions,
             directives: crate::directives::collect(self.text),
             opaque: self.opaque,
+            closed: false,
             dispatch: Dispatch::Guarded,
         }
     }
@@ -467,6 +468,7 @@ impl FuncState {
             kind,
             captured: false,
             lent: false,
+            word: false,
             ty: None,
         });
         Var(self.vars.len() as u32 - 1)

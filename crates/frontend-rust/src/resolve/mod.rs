@@ -465,6 +465,7 @@ fn implement(modules: &mut [Module], owner: usize, class: ClassId, t: usize, int
         kind: VarKind::Import,
         captured: true,
         lent: false,
+        word: false,
         ty: None,
     });
     module.imports.push(Import {

@@ -101,6 +101,7 @@ impl<'a> Lower<'a, '_> {
             constructor: None,
             methods: Vec::new(),
             fields,
+            word: false,
             exported,
             span: at,
         });
@@ -302,6 +303,7 @@ impl<'a> Lower<'a, '_> {
                 ty,
                 is_static,
                 read_only,
+                word: false,
                 span,
             });
         }

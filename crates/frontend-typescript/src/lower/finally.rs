@@ -208,6 +208,7 @@ impl<'a> Lower<'a, '_> {
                         kind: VarKind::Let,
                         captured: false,
                         lent: false,
+                        word: false,
                         ty: None,
                     });
                     self.f.returned = Some(var);

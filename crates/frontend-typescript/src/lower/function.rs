@@ -303,6 +303,7 @@ impl<'a> Lower<'a, '_> {
             kind: VarKind::Param,
             captured: false,
             lent: false,
+            word: false,
             ty,
         })
     }

@@ -38,6 +38,7 @@ impl<'a> Lower<'a, '_> {
             constructor: None,
             methods: Vec::new(),
             fields,
+            word: false,
             exported,
             span: span(d.span),
         });
@@ -81,6 +82,7 @@ impl<'a> Lower<'a, '_> {
             constructor: None,
             methods: Vec::new(),
             fields,
+            word: false,
             exported,
             span: span(d.span),
         });
@@ -103,6 +105,7 @@ impl<'a> Lower<'a, '_> {
                 ty: Some(ty),
                 is_static: false,
                 read_only: true,
+                word: false,
                 span: at,
             });
         }
@@ -128,6 +131,7 @@ impl<'a> Lower<'a, '_> {
             constructor: None,
             methods: Vec::new(),
             fields,
+            word: false,
             exported: false,
             span: at,
         });
@@ -161,6 +165,7 @@ impl<'a> Lower<'a, '_> {
                 ty,
                 is_static: false,
                 read_only,
+                word: false,
                 span: span(at),
             });
         }

@@ -40,6 +40,7 @@ impl<'a> Lower<'a, '_> {
             kind,
             captured: true,
             lent: false,
+            word: false,
             ty: None,
         })
     }
@@ -70,6 +71,7 @@ impl<'a> Lower<'a, '_> {
                     kind,
                     captured,
                     lent: false,
+                    word: false,
                     ty: None,
                 });
                 let cell = Cell {

@@ -125,12 +125,14 @@ fn what_another_function_sets() {
 /// A store that is opened by whoever comes first, and a server that starts so.
 fn opened(main: &str) -> String {
     let store = r#"import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import puppeteer from "puppeteer";
 class Store {
+  private browser: any;
   private ready = false;
   async open() {
     if (this.ready) return;
     await readFile("a.json");
-    await writeFile("b.json", "x");
+    this.browser = await puppeteer.launch();
     this.ready = true;
   }
   async prepare() { return this.open(); }
@@ -336,6 +338,38 @@ fn two_sections_of_one_lock() {
     for_the_pedantic(
         "lock-scope-too-narrow",
         &tool(&fills, "  await add(id, text);"),
+    );
+}
+
+#[test]
+fn what_was_read_gets_to_a_lock_far_below() {
+    let save = |functions| {
+        let (through, call) = by_way_of(functions, "put", "id, text");
+        let put = "async function put(id: any, text: any) { await lock.runExclusive(async () => { await writeFile(id, text); }); }\n";
+        let body = format!(
+            "  const old = JSON.parse(await readFile(id, \"utf8\"));\n  old.push(text);\n  text = JSON.stringify(old);\n{call}"
+        );
+        tool(&format!("{put}{through}"), &body)
+    };
+    for_the_pedantic("lock-scope-too-narrow", &save(4));
+    for_everybody("lock-scope-too-narrow", &save(0));
+}
+
+#[test]
+fn what_is_set_twice_and_leaves_nothing_open() {
+    let load = |between: &str| {
+        let rest = format!(
+            "import puppeteer from \"puppeteer\";\nlet ready = false;\nlet browser: any;\nasync function load() {{\n  if (ready) return;\n  {between}\n  await writeFile(\"a.json\", \"x\");\n  ready = true;\n}}"
+        );
+        tool(&rest, "  await load();")
+    };
+    for_the_pedantic(
+        "memory-check-then-act",
+        &load("await readFile(\"a.json\");"),
+    );
+    for_everybody(
+        "memory-check-then-act",
+        &load("browser = await puppeteer.launch();"),
     );
 }
 

@@ -5,7 +5,7 @@ use crate::common::Project;
 /// The data races of a program, by line's text.
 fn races(source: &str) -> Vec<String> {
     let project = Project::new(&[("main.go", source), ("go.mod", "module example.com/x\n")]);
-    let run = project.run("scan . --no-config --output json");
+    let run = project.run("scan . --no-config --persona pedantic --output json");
     assert!(matches!(run.code, Some(0 | 1)), "{}", run.seen());
     assert_eq!(run.json()["summary"]["skipped"], 0, "{}", run.stdout);
     let lines: Vec<&str> = source.lines().collect();

@@ -41,11 +41,17 @@ func main() {
 
 /// A server with a tool `handle`, whose body is given, and what stands beside it.
 fn scan(fields: &str, beside: &str, body: &str) -> Vec<String> {
+    scan_for("regular", fields, beside, body)
+}
+
+fn scan_for(persona: &str, fields: &str, beside: &str, body: &str) -> Vec<String> {
     let source = format!(
         "{HEAD}\ntype Store struct {{ {fields} }}\n{beside}\nfunc (s *Store) handle(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {{\n{body}\nreturn nil, nil, nil\n}}\n{MAIN}"
     );
     let project = Project::new(&[("main.go", &source), ("go.mod", "module example.com/x\n")]);
-    let run = project.run("scan . --no-config --output json");
+    let run = project.run(&format!(
+        "scan . --no-config --persona {persona} --output json"
+    ));
     assert!(matches!(run.code, Some(0 | 1)), "{}", run.seen());
     assert_eq!(run.json()["summary"]["skipped"], 0, "{}", run.stdout);
     run.rules()
@@ -58,6 +64,14 @@ fn dangerous(rule: &str, fields: &str, beside: &str, body: &str) {
         rules.iter().any(|r| r == rule),
         "{rule} is not in {rules:?}"
     );
+}
+
+/// A race by the letter, which nobody is harmed by.
+#[track_caller]
+fn withheld(fields: &str, beside: &str, body: &str) {
+    safe(fields, beside, body);
+    let rules = scan_for("pedantic", fields, beside, body);
+    assert_eq!(rules, ["data-race"]);
 }
 
 #[track_caller]
@@ -162,11 +176,13 @@ fn a_table_that_is_copied_holds_the_same_things() {
 #[test]
 fn how_many_a_table_holds_is_a_part_of_it() {
     let fields = "mu sync.Mutex; names map[string]string; list []string";
+    let late = "s.mu.Lock()\ns.names[in.Key] = in.Text\ns.mu.Unlock()\nreturn nil, LATE, nil";
+    withheld(fields, "", &late.replace("LATE", "len(s.names)"));
     dangerous(
         "data-race",
         fields,
         "",
-        "s.mu.Lock()\ns.names[in.Key] = in.Text\ns.mu.Unlock()\nreturn nil, len(s.names), nil",
+        &late.replace("LATE", "s.names[in.Text]"),
     );
     safe(
         fields,
@@ -183,16 +199,16 @@ fn one_call_for_each_key_is_no_lock_of_the_table() {
             "v, err, _ := s.calls.Do(in.Key, func() (any, error) {{\ns.mu.Lock()\ns.names[in.Key] = in.Text\n{n}\nfmt.Println(n)\nreturn in.Text, nil\n}})\nreturn nil, v, err"
         )
     };
-    let late = "s.mu.Unlock()\nn := len(s.names)";
+    let late = "s.mu.Unlock()\nn := s.names[in.Key]";
     dangerous("data-race", fields, "", &body(late));
-    safe(fields, "", &body("n := len(s.names)\ns.mu.Unlock()"));
+    safe(fields, "", &body("n := s.names[in.Key]\ns.mu.Unlock()"));
 }
 
 #[test]
 fn a_handler_that_somebody_else_registers() {
     let routes = |read: &str| {
         format!(
-            "var mu sync.Mutex\nvar pending = map[string]string{{}}\ntype Web struct{{}}\nfunc (w *Web) Put() http.Handler {{\nreturn http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {{\nmu.Lock()\npending[r.FormValue(\"k\")] = \"x\"\nmu.Unlock()\n}})\n}}\nfunc (w *Web) Show() http.Handler {{\nreturn http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {{\n{read}\nfmt.Fprint(rw, v)\n}})\n}}"
+            "var mu sync.Mutex\nvar pending = map[string]string{{}}\ntype Web struct{{}}\nvar web = &Web{{}}\nfunc (w *Web) Put() http.Handler {{\nreturn http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {{\nmu.Lock()\npending[r.FormValue(\"k\")] = \"x\"\nmu.Unlock()\n}})\n}}\nfunc (w *Web) Show() http.Handler {{\nreturn http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {{\n{read}\nfmt.Fprint(rw, v)\n}})\n}}"
         )
     };
     let bare = routes("v := pending[r.FormValue(\"k\")]");
@@ -204,17 +220,64 @@ fn a_handler_that_somebody_else_registers() {
 #[test]
 fn an_atomic_step_and_a_plain_one() {
     let fields = "mu sync.RWMutex; n int64";
-    dangerous(
-        "data-race",
-        fields,
-        "",
-        "atomic.AddInt64(&s.n, 1)\ns.mu.RLock()\nn := s.n\ns.mu.RUnlock()\nreturn nil, n, nil",
-    );
+    let plain = |step: &str| {
+        format!(
+            "atomic.AddInt64(&s.n, 1)\ns.mu.RLock()\n{step}\ns.mu.RUnlock()\nreturn nil, nil, nil"
+        )
+    };
+    dangerous("data-race", fields, "", &plain("s.n++"));
+    withheld(fields, "", &plain("fmt.Println(s.n)"));
     safe(
         fields,
         "",
         "atomic.AddInt64(&s.n, 1)\nreturn nil, atomic.LoadInt64(&s.n), nil",
     );
+}
+
+/// Set under the lock by `set`, and `used` without it.
+fn words(ty: &str, set: &str, used: &str) -> (String, String) {
+    let body = format!("s.mu.Lock()\n{set}\ns.mu.Unlock()\n{used}\nreturn nil, nil, nil");
+    (format!("mu sync.Mutex; n {ty}; m *Note"), body)
+}
+
+#[test]
+fn a_number_is_read_while_it_is_set() {
+    let show = "fmt.Println(s.n)";
+    let level = "type Level int\ntype Weights struct { a, b float64 }";
+    for (ty, value) in [
+        ("int", "len(in.Key)"),
+        ("bool", "in.Key == \"\""),
+        ("float64", "0.5"),
+        ("Level", "Level(len(in.Key))"),
+        ("Weights", "Weights{a: 1, b: 2}"),
+    ] {
+        let (fields, body) = words(ty, &format!("s.n = {value}"), show);
+        withheld(&fields, level, &body);
+    }
+    // Of these a reader can see a half.
+    for (ty, value) in [("string", "in.Key"), ("any", "in"), ("In", "in")] {
+        let (fields, body) = words(ty, &format!("s.n = {value}"), show);
+        dangerous("data-race", &fields, "", &body);
+    }
+    // One that is made from the last is lost.
+    let (fields, body) = words("int", "s.n++", "s.n += 2");
+    dangerous("data-race", &fields, "", &body);
+}
+
+#[test]
+fn whether_there_is_one_is_asked_while_it_is_set() {
+    let set = "s.m = &Note{Text: in.Text}";
+    let (fields, body) = words("int", set, "if s.m != nil { fmt.Println(in.Key) }");
+    withheld(&fields, "", &body);
+    let (fields, body) = words("int", set, "if s.m != nil { fmt.Println(s.m.Text) }");
+    dangerous("data-race", &fields, "", &body);
+}
+
+#[test]
+fn a_channel_of_this_call_is_no_lock() {
+    let send = "go func() { done <- os.Remove(in.Key) }()\nif err := <-done; err != nil { return nil, nil, err }\ndone <- nil\nif in.Text == \"\" { return nil, nil, os.ErrInvalid }\n<-done\nreturn nil, nil, nil";
+    let fields = "n string; done chan error";
+    safe(fields, "", &format!("done := make(chan error, 1)\n{send}"));
 }
 
 /// Work that is counted in, and a `Close` that waits for it.

@@ -338,3 +338,102 @@ fn tools_in_go_however_they_are_registered() {
         );
     }
 }
+
+/// A program without a server that we know, and a queue in a folder of its own.
+fn queue(folder: &str, rest: &str) -> Vec<String> {
+    let source = format!(
+        "package queue
+
+import \"sync\"
+
+type Queue struct {{
+	mu    sync.Mutex
+	items map[string]string
+}}
+
+func New() *Queue {{ return &Queue{{items: map[string]string{{}}}} }}
+
+func (q *Queue) Put(key string) {{
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.items[key] = key
+}}
+
+func (q *Queue) Get(key string) string {{ return q.items[key] }}
+"
+    );
+    let main = format!(
+        "package main\n\nimport \"example.com/x/{folder}\"\n\nvar _ queue.Queue2\n\nfunc main() {{ {rest} }}\n"
+    );
+    let file = format!("{folder}/queue.go");
+    let more = format!("{folder}/more.go");
+    let project = Project::new(&[
+        ("go.mod", "module example.com/x\n"),
+        ("main.go", &main),
+        (&file, &source),
+        (&more, "package queue\n\ntype Queue2 struct{}\n"),
+    ]);
+    let run = project.run("scan . --no-config --output json");
+    assert!(matches!(run.code, Some(0 | 1)), "{}", run.seen());
+    run.rules()
+}
+
+#[test]
+fn what_nobody_makes_and_nobody_else_can_make() {
+    assert_eq!(queue("internal/queue", ""), [""; 0]);
+    assert_eq!(queue("internal/queue", "serve(queue.New())"), ["data-race"]);
+    // Whoever imports it makes one.
+    assert_eq!(queue("queue", ""), ["data-race"]);
+}
+
+/// A backend that is asked by its interface; `beside` may make another one.
+fn backend(beside: &str) -> Vec<String> {
+    let source = format!(
+        "package main
+
+import (
+	\"context\"
+
+	\"github.com/modelcontextprotocol/go-sdk/mcp\"
+)
+
+type In struct{{ Key string }}
+type Backend interface {{ Find(key string) string }}
+type Plain struct{{ dir string }}
+
+func (p *Plain) Find(key string) string {{ return p.dir + key }}
+
+type Mock struct{{ seen map[string]int }}
+
+func (m *Mock) Find(key string) string {{
+	m.seen[key]++
+	return key
+}}
+
+var backend Backend = &Plain{{}}
+
+{beside}
+
+func find(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {{
+	return nil, backend.Find(in.Key), nil
+}}
+
+func main() {{
+	server := mcp.NewServer(&mcp.Implementation{{Name: \"x\"}}, nil)
+	mcp.AddTool(server, &mcp.Tool{{Name: \"find\"}}, find)
+	server.Run(context.Background(), &mcp.StdioTransport{{}})
+}}
+"
+    );
+    let project = Project::new(&[("go.mod", "module example.com/x\n"), ("main.go", &source)]);
+    let run = project.run("scan . --no-config --output json");
+    assert!(matches!(run.code, Some(0 | 1)), "{}", run.seen());
+    run.rules()
+}
+
+#[test]
+fn a_backend_that_only_tests_make() {
+    assert_eq!(backend(""), [""; 0]);
+    let made = "func init() { backend = &Mock{seen: map[string]int{}} }";
+    assert_eq!(backend(made), ["data-race"]);
+}
