@@ -13,14 +13,14 @@ fn rules(files: &[(&str, &str)], persona: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn for_the_pedantic(rule: &str, source: &str) {
+pub(crate) fn for_the_pedantic(rule: &str, source: &str) {
     assert_eq!(scan(source, "regular"), Vec::<String>::new());
     let found = scan(source, "pedantic");
     assert!(found.contains(&rule.to_owned()), "{found:?}");
 }
 
 #[track_caller]
-fn for_everybody(rule: &str, source: &str) {
+pub(crate) fn for_everybody(rule: &str, source: &str) {
     let found = scan(source, "regular");
     assert!(found.contains(&rule.to_owned()), "{found:?}");
 }
@@ -35,7 +35,7 @@ const db = new Pool();
 const lock = new Mutex();
 "#;
 
-fn tool(rest: &str, body: &str) -> String {
+pub(crate) fn tool(rest: &str, body: &str) -> String {
     format!(
         "{SERVER}{rest}\nserver.registerTool(\"t\", {{}}, async ({{ id, text }}: any) => {{\n{body}\n  return {{ content: [] }};\n}});\n"
     )
@@ -103,7 +103,7 @@ fn what_only_an_event_leads_to() {
 #[test]
 fn what_a_route_leads_to_by_way_of_many_functions() {
     let route = format!(
-        "{LOOK}const one = (n: string, w: string) => put(n, w);\nconst two = (n: string, w: string) => one(n, w);\nconst three = (n: string, w: string) => two(n, w);\napp.post(\"/put\", async (req: any, res: any) => {{ await three(req.body.name, req.body.what); res.end(); }});"
+        "{LOOK}const one = (n: string, w: string) => put(n, w);\nconst two = (n: string, w: string) => one(n, w);\napp.post(\"/put\", async (req: any, res: any) => {{ await two(req.body.name, req.body.what); res.end(); }});"
     );
     let app = format!("import express from \"express\";\nconst app = express();\n{route}");
     for_everybody("file-check-then-act", &tool(&app, ""));
@@ -164,7 +164,7 @@ fn what_is_set_before_anybody_is_let_in() {
 }
 
 /// `last` by way of so many functions.
-fn by_way_of(functions: usize, last: &str, arguments: &str) -> (String, String) {
+pub(crate) fn by_way_of(functions: usize, last: &str, arguments: &str) -> (String, String) {
     let mut through = String::new();
     let mut name = last.to_owned();
     for number in 0..functions {

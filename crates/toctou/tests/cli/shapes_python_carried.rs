@@ -120,17 +120,14 @@ class Tools:
     async def _tool_count(self, arguments):
         return 1
 
-    async def call(self, name, arguments):
-        run = getattr(self, f\"_tool_{name}\", None)
-        if run is None:
-            raise ValueError(name)
-        return await run(arguments)
-
 tools = Tools()
 
 @server.call_tool()
 async def call(name: str, arguments: dict):
-    return await tools.call(name, arguments)
+    run = getattr(tools, f\"_tool_{name}\", None)
+    if run is None:
+        raise ValueError(name)
+    return await run(arguments)
 ",
     );
 }

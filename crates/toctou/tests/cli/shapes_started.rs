@@ -54,7 +54,7 @@ fn dangerous_timer_of_a_class_that_is_made() {
         "class Sub extends Ledger {}\nnew Sub('ledger.json');",
     ] {
         let source = server(&format!("{LEDGER}\n{make}"));
-        dangerous("regular", RMW, &[], &source);
+        dangerous("pedantic", RMW, &[], &source);
     }
 }
 
@@ -107,7 +107,7 @@ fn safe_store_that_is_never_chosen() {
 #[test]
 fn dangerous_store_that_may_be_chosen() {
     for kind in ["\"FILE\"", "process.env.STORE ?? \"remote\""] {
-        dangerous("regular", RMW, &[], &stores(kind));
+        dangerous("pedantic", RMW, &["no-concurrency-limit"], &stores(kind));
     }
 }
 

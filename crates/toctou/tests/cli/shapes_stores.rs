@@ -270,7 +270,9 @@ server.setRequestHandler(CallToolRequestSchema, async (request: any) => {
         ("manager.ts", &manager),
         ("index.ts", index),
     ]);
-    project.run("scan --output json --exit-zero .").rules()
+    project
+        .run("scan --persona pedantic --output json --exit-zero .")
+        .rules()
 }
 
 const ADDS: &str = r#"  const notes = JSON.parse(await fs.readFile("notes.json", "utf8"));
