@@ -165,6 +165,8 @@ pub struct ReachedWindow {
     pub refuses: bool,
     /// The read decided only whether to wait before the write.
     pub waits: bool,
+    /// In no other function does what was read there come to a write of it.
+    pub lone: bool,
     pub reached_by: Vec<Reach>,
     pub role: FileRole,
 }
@@ -421,6 +423,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
         )
     });
     drop_echoes(&mut windows);
+    mark_lone(&mut windows);
     // What a wrapper calls for one handler, it does not call for the others.
     let mut callers = order::reverse(edges);
     for (wrapper, handler) in told {
@@ -445,6 +448,21 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
         cut_off: cx.points_to.cut_off(),
         unique: cx.unique.into_iter().collect(),
         defined: cx.defined,
+    }
+}
+
+/// Says of each window whether another function has one on the same thing.
+fn mark_lone(windows: &mut [ReachedWindow]) {
+    let mut meets: FxHashMap<(ResourceKind, String), Option<FuncId>> = FxHashMap::default();
+    for w in windows.iter() {
+        let one = meets.entry((w.kind, w.key.clone())).or_insert(Some(w.meet));
+        if *one != Some(w.meet) {
+            *one = None;
+        }
+    }
+    for w in windows {
+        let one = meets.get(&(w.kind, w.key.clone()));
+        w.lone = one.is_some_and(Option::is_some);
     }
 }
 
@@ -718,6 +736,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         refuses: w.refuses,
         waits: w.waits,
         hoped: w.hoped,
+        lone: false,
         role: cx.program.file_of(w.meet).role,
         reached_by: vec![reach],
     }

@@ -205,6 +205,19 @@ impl Case<'_> {
         self.ways().all(|r| event(r.kind))
     }
 
+    /// Reached by a call of an MCP client.
+    pub fn is_called(&self) -> bool {
+        use EntryKind::{Prompt, Request, Resource, Tool};
+        let call = |kind| matches!(kind, Tool | Resource | Prompt | Request);
+        self.w.reached_by.iter().any(|r| call(r.kind))
+    }
+
+    /// Reached by routes, and by no call of an MCP client.
+    pub fn only_by_routes(&self) -> bool {
+        let routed = self.w.reached_by.iter().any(|r| r.kind == EntryKind::Route);
+        routed && !self.is_called()
+    }
+
     /// Functions from the nearest handler to the place where read and write meet.
     pub fn depth(&self) -> usize {
         let ways = self.ways().map(|r| r.via.len());

@@ -6,7 +6,7 @@
 //! counted, not guessed: `./scripts/evaluate --doubts` says for each how many of the findings that were
 //! read in published servers are true. One that is right more often than wrong does not belong here.
 
-use toctou_analysis::Defect;
+use toctou_analysis::{Defect, Mode};
 use toctou_core::finding::{EntryKind, Finding, ResourceKind};
 use toctou_core::ir::Dispatch;
 use toctou_core::rule::{Persona, RuleMeta};
@@ -105,8 +105,9 @@ const DOUBTS: &[Doubt] = &[
             let w = case.w;
             let elsewhere = !w.data && w.write.len() > 1;
             let far = case.only_beside_calls() || case.nearest() >= DEEP;
-            // Whom the test has told no, or what was counted, nobody tests a second time.
-            let lone = w.refuses || w.compared;
+            // Whom the test has told no, what was counted, and what was found by the state that the
+            // write changes, nobody tests a second time.
+            let lone = w.refuses || w.compared || db_check_then_write::claims(case);
             // That there is no file is found out here, and then the first one is written.
             let missing = w.write_positive == Some(false) && case.levels(&w.read) == 1;
             let first = case.is(ResourceKind::File) && missing;
@@ -257,6 +258,60 @@ const DOUBTS: &[Doubt] = &[
     Doubt {
         says: "nobody waits for the call that writes, so it may well be the only one",
         holds: |case, rule| is(rule, &[&shared_temp_path::META]) && case.w.detached,
+    },
+    Doubt {
+        says: "nobody waits for the work that writes it, far from any handler, and it takes two processes in the same instant",
+        holds: |case, rule| {
+            let far = case.depth() >= DEEP && !case.w.in_process;
+            is(rule, &[&file_read_modify_write::META]) && case.w.detached && far
+        },
+    },
+    Doubt {
+        says: "only routes lead here, nothing gives way in between, and the process that answers them has the port",
+        holds: |case, rule| {
+            is(rule, &[&shared_temp_path::META]) && !case.w.in_process && case.only_by_routes()
+        },
+    },
+    Doubt {
+        says: "no other function changes the file, and only an event or a timer leads to this one",
+        holds: |case, rule| {
+            is(rule, &[&file_read_modify_write::META]) && case.only_by_events() && case.w.lone
+        },
+    },
+    Doubt {
+        says: "what is there is handed out, and what is not is made: twice is mostly the same",
+        holds: |case, rule| {
+            let w = case.w;
+            is(rule, &[&file_check_then_act::META]) && w.given_back && !w.keyed && !w.refuses
+        },
+    },
+    Doubt {
+        says: "many functions lie between the handler and the look, nobody is refused there, and some of them may look as well",
+        holds: |case, rule| {
+            let deep = case.depth() > DEEP + 1;
+            is(rule, &[&file_check_then_act::META]) && deep && !case.w.refuses
+        },
+    },
+    Doubt {
+        says: "it is made elsewhere and put in its place whole, and no other function writes it: who is second puts the same there",
+        holds: |case, rule| {
+            let w = case.w;
+            let whole = w.write_mode == Mode::Replace && !w.refuses;
+            is(rule, &[&file_check_then_act::META]) && whole && case.w.lone
+        },
+    },
+    Doubt {
+        says: "the one process that has the port has made it before it lets anybody in",
+        holds: |case, rule| {
+            is(rule, &[&shared_temp_path::META]) && case.w.one_process && case.w.early
+        },
+    },
+    Doubt {
+        says: "nothing gives way between the check and the use, or no client leads there, so nobody can put a link there in between",
+        holds: |case, rule| {
+            let unmet = case.w.accidental || case.only_by_events();
+            is(rule, &[&path_check_then_open::META]) && unmet
+        },
     },
 ];
 

@@ -18,6 +18,7 @@ mod server;
 mod shapes;
 mod shapes_buffers;
 mod shapes_doubts;
+mod shapes_doubts_files;
 mod shapes_entries;
 mod shapes_go;
 mod shapes_go_copies;

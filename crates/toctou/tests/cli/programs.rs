@@ -159,7 +159,8 @@ fn what_is_set_behind_one_wait_is_one_finding() {
          const server = new McpServer({{ name: \"mail\", version: \"1\" }});\n\
          server.registerTool(\"send\", {{}}, async () => connect());\n"
     );
-    let run = Project::new(&[("a.ts", &source)]).run("scan a.ts --no-config --output json");
+    let run = Project::new(&[("a.ts", &source)])
+        .run("scan a.ts --no-config --persona pedantic --rule memory-check-then-act --output json");
     assert_eq!(run.rules(), ["memory-check-then-act"], "{}", run.stdout);
     let message = run.json()["findings"][0]["message"].to_string();
     assert!(

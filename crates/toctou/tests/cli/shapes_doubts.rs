@@ -13,14 +13,14 @@ fn rules(files: &[(&str, &str)], persona: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn for_the_pedantic(rule: &str, source: &str) {
+pub(crate) fn for_the_pedantic(rule: &str, source: &str) {
     assert_eq!(scan(source, "regular"), Vec::<String>::new());
     let found = scan(source, "pedantic");
     assert!(found.contains(&rule.to_owned()), "{found:?}");
 }
 
 #[track_caller]
-fn for_everybody(rule: &str, source: &str) {
+pub(crate) fn for_everybody(rule: &str, source: &str) {
     let found = scan(source, "regular");
     assert!(found.contains(&rule.to_owned()), "{found:?}");
 }
@@ -35,7 +35,7 @@ const db = new Pool();
 const lock = new Mutex();
 "#;
 
-fn tool(rest: &str, body: &str) -> String {
+pub(crate) fn tool(rest: &str, body: &str) -> String {
     format!(
         "{SERVER}{rest}\nserver.registerTool(\"t\", {{}}, async ({{ id, text }}: any) => {{\n{body}\n  return {{ content: [] }};\n}});\n"
     )
@@ -166,7 +166,7 @@ fn what_is_set_before_anybody_is_let_in() {
 }
 
 /// `last` by way of so many functions.
-fn by_way_of(functions: usize, last: &str, arguments: &str) -> (String, String) {
+pub(crate) fn by_way_of(functions: usize, last: &str, arguments: &str) -> (String, String) {
     let mut through = String::new();
     let mut name = last.to_owned();
     for number in 0..functions {

@@ -276,7 +276,7 @@ async def put(name: str, text: str):
     };
     let count = |judges: &str| {
         let source = source(judges);
-        let found = python::scan(&[("server.py", source.as_str())], "regular");
+        let found = python::scan(&[("server.py", source.as_str())], "pedantic");
         let paths = found.iter().filter(|r| *r == "path-check-then-open");
         paths.count()
     };

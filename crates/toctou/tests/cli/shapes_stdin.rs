@@ -29,7 +29,9 @@ const rl = readline.createInterface({{ input: process.stdin }});
 
 fn kinds(source: &str) -> Vec<String> {
     let project = Project::new(&[("server.ts", source)]);
-    let run = project.run("scan server.ts --no-config --output json --rule file-read-modify-write");
+    let run = project.run(
+        "scan server.ts --no-config --persona pedantic --output json --rule file-read-modify-write",
+    );
     let json = run.json();
     let points = json["findings"][0]["entry_points"].as_array().cloned();
     let text = |e: &serde_json::Value| format!("{} {}", e["kind"], e["name"]).replace('"', "");

@@ -135,7 +135,7 @@ fn changes_what_was_checked(case: &Case<'_>) -> bool {
 }
 
 /// The read chose by a column that the write changes without asking for it again.
-fn claims(case: &Case<'_>) -> bool {
+pub(crate) fn claims(case: &Case<'_>) -> bool {
     let (Some(read), Some(write)) = (&case.w.read_row, &case.w.write_row) else { return false };
     !write.insert
         && !case.deletes()
