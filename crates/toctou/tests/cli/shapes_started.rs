@@ -342,27 +342,25 @@ fn tools_in_go_however_they_are_registered() {
 
 /// A program without a server that we know, and a queue in a folder of its own.
 fn queue(folder: &str, rest: &str) -> Vec<String> {
-    let source = format!(
-        "package queue
+    let source = "package queue
 
 import \"sync\"
 
-type Queue struct {{
+type Queue struct {
 	mu    sync.Mutex
 	items map[string]string
-}}
+}
 
-func New() *Queue {{ return &Queue{{items: map[string]string{{}}}} }}
+func New() *Queue { return &Queue{items: map[string]string{}} }
 
-func (q *Queue) Put(key string) {{
+func (q *Queue) Put(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.items[key] = key
-}}
+}
 
-func (q *Queue) Get(key string) string {{ return q.items[key] }}
-"
-    );
+func (q *Queue) Get(key string) string { return q.items[key] }
+";
     let main = format!(
         "package main\n\nimport \"example.com/x/{folder}\"\n\nvar _ queue.Queue2\n\nfunc main() {{ {rest} }}\n"
     );
