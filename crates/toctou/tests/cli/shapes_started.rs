@@ -369,7 +369,7 @@ func (q *Queue) Get(key string) string { return q.items[key] }
     let project = Project::new(&[
         ("go.mod", "module example.com/x\n"),
         ("main.go", &main),
-        (&file, &source),
+        (&file, source),
         (&more, "package queue\n\ntype Queue2 struct{}\n"),
     ]);
     let run = project.run("scan . --no-config --output json");
