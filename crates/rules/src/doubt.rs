@@ -286,13 +286,6 @@ const DOUBTS: &[Doubt] = &[
         },
     },
     Doubt {
-        says: "many functions lie between the handler and the look, nobody is refused there, and some of them may look as well",
-        holds: |case, rule| {
-            let deep = case.depth() > DEEP + 1;
-            is(rule, &[&file_check_then_act::META]) && deep && !case.w.refuses
-        },
-    },
-    Doubt {
         says: "it is made elsewhere and put in its place whole, and no other function writes it: who is second puts the same there",
         holds: |case, rule| {
             let w = case.w;

@@ -166,7 +166,7 @@ fn what_is_set_before_anybody_is_let_in() {
 }
 
 /// `last` by way of so many functions.
-pub(crate) fn by_way_of(functions: usize, last: &str, arguments: &str) -> (String, String) {
+fn by_way_of(functions: usize, last: &str, arguments: &str) -> (String, String) {
     let mut through = String::new();
     let mut name = last.to_owned();
     for number in 0..functions {

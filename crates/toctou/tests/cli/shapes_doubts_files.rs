@@ -1,7 +1,7 @@
 //! Windows on files that are open, and harmless as often as not. Beside each stands one that
 //! differs in the point that matters.
 
-use crate::shapes_doubts::{by_way_of, for_everybody, for_the_pedantic, tool};
+use crate::shapes_doubts::{for_everybody, for_the_pedantic, tool};
 
 const ADD: &str = r#"async function add(id: string, text: string) {
   const all = JSON.parse(await readFile("notes.json", "utf8"));
@@ -42,22 +42,6 @@ fn a_file_that_is_made_where_it_is_not_and_handed_out() {
     };
     for_the_pedantic(rule, &make("return old;"));
     for_everybody(rule, &make("throw new Error(\"there\");"));
-}
-
-#[test]
-fn a_look_far_below_the_handler() {
-    let rule = "file-check-then-act";
-    let put = |functions, there: &str| {
-        let put = format!(
-            "async function put(id: string, text: string) {{\n  if (await access(id).then(() => true, () => false)) {there}\n  await writeFile(id, text);\n}}\n"
-        );
-        let (through, call) = by_way_of(functions, "put", "id, text");
-        tool(&format!("{put}{through}"), &call)
-    };
-    for_the_pedantic(rule, &put(5, "return;"));
-    for_everybody(rule, &put(1, "return;"));
-    // Somebody is told that it is there, and somebody else overwrites it.
-    for_everybody(rule, &put(5, "throw new Error(\"there\");"));
 }
 
 #[test]
