@@ -197,15 +197,24 @@ fn remove_if_left(folder: &Path) {
     remove(folder);
 }
 
-/// What a process has started may take a moment to end, and writes until then. The lock goes
-/// last: a folder without it would be nobody's.
+/// What a process has started may take a moment to end, and writes until then.
 fn remove(folder: &Path) {
     for _ in 0..40 {
-        if empty(folder).is_ok() && std::fs::remove_dir_all(folder).is_ok() {
+        if empty(folder).is_ok() && remove_emptied(folder).is_ok() {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
+}
+
+/// The lock goes last, and comes back if somebody has written beside it meanwhile: a folder without
+/// it would be nobody's, and nobody would remove it.
+fn remove_emptied(folder: &Path) -> std::io::Result<()> {
+    let lock = folder.join(LOCK);
+    std::fs::remove_file(&lock)?;
+    std::fs::remove_dir(folder).inspect_err(|_| {
+        let _ = std::fs::File::create_new(&lock);
+    })
 }
 
 fn empty(folder: &Path) -> std::io::Result<()> {
@@ -230,5 +239,23 @@ impl Drop for Scratch {
         if let Some(above) = self.root.parent() {
             let _ = remove_all_left(above);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a killed process had begun has written there since it was emptied.
+    #[test]
+    fn a_folder_that_is_written_to_stays_to_be_removed() {
+        let above = tempfile::tempdir().expect("a folder");
+        let folder = above.path().join("toctou-serve-left");
+        std::fs::create_dir_all(folder.join("written")).expect("a folder");
+        std::fs::File::create(folder.join(LOCK)).expect("a lock");
+        assert!(remove_emptied(&folder).is_err());
+        assert!(folder.join(LOCK).exists());
+        remove_if_left(&folder);
+        assert!(!folder.exists());
     }
 }
