@@ -122,8 +122,6 @@ pub struct ReachedWindow {
     pub weighed: Vec<String>,
     /// Attributes of what was read that are in what is written; `None` if it may be all of it.
     pub carried: Option<Vec<String>>,
-    /// Of those, somebody may change one in a row that is there.
-    pub carried_changes: bool,
     pub read_row: Option<RowFacts>,
     pub write_row: Option<RowFacts>,
     pub constant: bool,
@@ -622,15 +620,6 @@ fn checked_final(cx: &Context<'_, '_>, w: &Window) -> Vec<String> {
     same.map(|c| cx.names.text(*c).to_owned()).collect()
 }
 
-/// What never changes in a row is written back as it is.
-fn carried_changes(cx: &Context<'_, '_>, w: &Window) -> bool {
-    let Some(carried) = &w.carried else {
-        return true;
-    };
-    let unknown = cx.unread_statements || !cx.inserted.contains(&w.loc.key);
-    unknown || carried.iter().any(|c| changes(cx, w, *c))
-}
-
 fn checked_changed(cx: &Context<'_, '_>, w: &Window) -> Vec<String> {
     let Some(Some(columns)) = cx.updated.get(&w.loc.key) else {
         return Vec::new();
@@ -708,7 +697,6 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
             let texts = names.iter().map(|n| cx.names.text(*n).to_owned());
             texts.collect()
         }),
-        carried_changes: carried_changes(cx, w),
         read_row: w.read_row.as_ref().map(|r| row_facts(cx, r)),
         write_row: w.write_row.as_ref().map(|r| row_facts(cx, r)),
         constant: w.constant,
