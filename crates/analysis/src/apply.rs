@@ -199,7 +199,7 @@ impl Interp<'_, '_, '_> {
 
     /// Is there something at a place of the call? Options that were handed
     /// through from a caller get the benefit of the doubt.
-    fn is_given(&mut self, place: &PlaceExpr, view: &CallView<'_>) -> bool {
+    pub(crate) fn is_given(&mut self, place: &PlaceExpr, view: &CallView<'_>) -> bool {
         let Some(sym) = self.place(place, view) else {
             return false;
         };

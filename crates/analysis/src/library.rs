@@ -61,6 +61,7 @@ pub struct EffectRule {
     pub params: Option<PlaceExpr>,
     pub callback: Option<PlaceExpr>,
     pub permits: Option<PlaceExpr>,
+    pub locking: Option<PlaceExpr>,
     pub idempotency: Vec<PlaceExpr>,
     pub when: Vec<WhenRule>,
 }
@@ -424,6 +425,7 @@ fn effect(e: &Effect) -> EffectRule {
         params: place(&e.params),
         callback: place(&e.callback),
         permits: place(&e.permits),
+        locking: place(&e.locking),
         idempotency: e
             .idempotency
             .iter()

@@ -644,11 +644,12 @@ impl Interp<'_, '_, '_> {
         if !data && !row.insert && real.iter().any(|n| again(n)) {
             return true;
         }
-        if write.mode == Mode::Conditional && real.is_empty() && !data {
-            return true;
-        }
+        // However many rows it says it changed: it did not ask for the state by which they were chosen.
         if self.claims(read, write) {
             return false;
+        }
+        if write.mode == Mode::Conditional && real.is_empty() && !data {
+            return true;
         }
         // Which rows go is asked by the statement itself: `DELETE … WHERE x NOT IN (SELECT …)`.
         if row.unique && write.act == Act::Delete && !data {

@@ -406,7 +406,15 @@ impl Interp<'_, '_, '_> {
         if let Some(f) = filter {
             self.conditions(f, next, &mut conditions, 0);
         }
-        self.row_event(effect, table, conditions, update.or(value), view.dst, duck)
+        let locking = effect.locking.as_ref().is_some_and(|p| {
+            let given = self.place(p, view).filter(|_| self.is_given(p, view));
+            given.is_some_and(|s| !matches!(self.cx.syms.kind(s), SymKind::Bool(false)))
+        });
+        let id = self.row_event(effect, table, conditions, update.or(value), view.dst, duck);
+        if locking && let Some(row) = id.and_then(|id| self.events[id as usize].row.as_mut()) {
+            Rc::make_mut(row).locking = true;
+        }
+        id
     }
 
     /// The columns that a filter tests, and what they are compared with.
@@ -473,6 +481,15 @@ impl Interp<'_, '_, '_> {
                 let id = self.cx.names.intern("id");
                 out.push((id, filter));
             }
+        }
+    }
+
+    /// `a == b`, `a >= b`: no value that a column is compared with.
+    fn is_comparison(&self, sym: Sym) -> bool {
+        match self.cx.syms.kind(sym) {
+            SymKind::Eq(..) => true,
+            SymKind::Call(call) => call.callee == CalleeSym::Method(self.cx.words.op),
+            _ => false,
         }
     }
 
@@ -765,14 +782,17 @@ impl Interp<'_, '_, '_> {
                     // where("col", ">", value) and where("col", value)
                     let value = call.args.get(2).or(call.args.get(1)).copied();
                     self.conditions(*first, value, &mut conditions, 0);
-                    // where(a == b, c == d)
+                    // where(a == b, c >= d)
                     for more in call.args.iter().skip(1) {
-                        if matches!(self.cx.syms.kind(*more), SymKind::Eq(..)) {
+                        if self.is_comparison(*more) {
                             self.conditions(*more, None, &mut conditions, 0);
                         }
                     }
                 }
             }
+            // A step can be the effect's filter as well: what is asked twice is one condition.
+            let mut seen = FxHashSet::default();
+            conditions.retain(|c| seen.insert(*c));
             let update = effect
                 .update
                 .as_ref()

@@ -214,3 +214,72 @@ fn a_row_that_may_be_among_those_that_were_counted_is_one_of_them() {
     expect(&["db-check-then-write"], &rooted("?"));
     expect(&[], &rooted("'other'"));
 }
+
+const MAPPED: &str = "
+from sqlalchemy import select, update
+from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+class Base(DeclarativeBase):
+    pass
+
+class Event(Base):
+    __tablename__ = \"events\"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    remaining: Mapped[int]
+
+Session = async_sessionmaker(create_async_engine(\"postgresql+asyncpg://db\"))
+";
+
+#[test]
+fn a_session_that_gets_a_row_for_update_has_it_alone() {
+    let book = |get: &str| {
+        format!(
+            "{MAPPED}
+@mcp.tool()
+async def book(event_id: int, n: int) -> str:
+    async with Session() as session:
+        event = await session.{get}
+        if event.remaining < n:
+            return \"sold out\"
+        event.remaining -= n
+        await session.commit()
+    return \"booked\"
+"
+        )
+    };
+    expect(&["db-lost-update"], &book("get(Event, event_id)"));
+    expect(&["db-lost-update"], &book("get_one(Event, event_id)"));
+    expect(
+        &["db-lost-update"],
+        &book("get(Event, event_id, with_for_update=False)"),
+    );
+    expect(&[], &book("get(Event, event_id, with_for_update=True)"));
+    expect(
+        &[],
+        &book("get_one(Event, event_id, with_for_update={\"nowait\": True})"),
+    );
+}
+
+#[test]
+fn every_condition_of_a_statement_counts() {
+    let book = |conditions: &str| {
+        format!(
+            "{MAPPED}
+@mcp.tool()
+async def book(event_id: int, n: int) -> str:
+    async with Session() as session:
+        event = (await session.execute(select(Event).where(Event.id == event_id))).scalar_one()
+        if event.remaining < n:
+            return \"sold out\"
+        done = await session.execute(
+            update(Event).where({conditions}).values(remaining=Event.remaining - n)
+        )
+        await session.commit()
+        return \"booked\" if done.rowcount else \"sold out\"
+"
+        )
+    };
+    expect(&["db-check-then-write"], &book("Event.id == event_id"));
+    expect(&[], &book("Event.id == event_id, Event.remaining >= n"));
+}

@@ -406,3 +406,58 @@ fn a_row_that_only_says_which_one_is_read() {
     expect(NOTHING, &appended("more"));
     expect(&["db-lost-update"], &appended("note.text + more"));
 }
+
+/// A job is chosen by its state and taken by its name.
+fn claimed(open: &str, read: &str, write: &str) -> String {
+    format!(
+        "{open}
+server.registerTool(\"claim\", {{}}, async () => {{
+  const job = await {read};
+  if (!job) return {{ content: [] }};
+  await {write};
+  return {{ content: [{{ type: \"text\", text: String(job.id) }}] }};
+}});
+"
+    )
+}
+
+#[test]
+fn a_row_that_was_chosen_by_its_state_is_taken_twice() {
+    let knex = "import knexFactory from \"knex\";\nconst knex = knexFactory({ client: \"pg\" });";
+    let read = "knex(\"jobs\").where({ status: \"pending\" }).first()";
+    let by_id = "knex(\"jobs\").where({ id: job.id }).update({ status: \"running\" })";
+    let again = by_id.replace("job.id", "job.id, status: \"pending\"");
+    expect(&["db-check-then-write"], &claimed(knex, read, by_id));
+    expect(NOTHING, &claimed(knex, read, &again));
+    let mongo = "import { MongoClient } from \"mongodb\";
+const jobs = new MongoClient(\"mongodb://db\").db(\"a\").collection(\"jobs\");";
+    let read = "jobs.findOne({ status: \"pending\" })";
+    let by_id = "jobs.updateOne({ _id: job._id }, { $set: { status: \"running\" } })";
+    let again = by_id.replace("job._id", "job._id, status: \"pending\"");
+    expect(&["db-check-then-write"], &claimed(mongo, read, by_id));
+    expect(NOTHING, &claimed(mongo, read, &again));
+}
+
+#[test]
+fn an_option_that_locks_the_row_holds_it_until_the_transaction_ends() {
+    let sequelize = |lock: &str| {
+        format!(
+            "import {{ Sequelize }} from \"sequelize\";
+const sequelize = new Sequelize(\"postgres://db\");
+const Account = sequelize.define(\"Account\", {{}});
+server.registerTool(\"debit\", {{}}, async ({{ id, n }}: any) => {{
+  await sequelize.transaction(async (t) => {{
+    const a: any = await Account.findByPk(id, {{ transaction: t{lock} }});
+    if (a.balance < n) throw new Error(\"too little\");
+    await Account.update({{ balance: a.balance - n }}, {{ where: {{ id }}, transaction: t }});
+  }});
+  return {{ content: [] }};
+}});
+"
+        )
+    };
+    expect(&["db-lost-update"], &sequelize(""));
+    expect(&["db-lost-update"], &sequelize(", lock: false"));
+    expect(NOTHING, &sequelize(", lock: true"));
+    expect(NOTHING, &sequelize(", lock: t.LOCK.UPDATE"));
+}
