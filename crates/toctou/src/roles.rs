@@ -44,11 +44,26 @@ pub(crate) fn role(path: &str) -> FileRole {
         FileRole::Script
     } else if within(EXAMPLES) {
         FileRole::Example
-    } else if name.contains(".config.") || within(SCRIPTS) {
+    } else if name.contains(".config.") || within(SCRIPTS) || is_kept_copy(name) {
         FileRole::Script
     } else {
         FileRole::Product
     }
+}
+
+/// `server_old.py`, `server_backup_20250830.py`: kept beside what took its place. What the product
+/// loads is part of it all the same.
+fn is_kept_copy(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default();
+    let mut words = stem.rsplit(['_', '-']).peekable();
+    let is_number = |word: &&str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
+    let mut dated = false;
+    while words.next_if(is_number).is_some() {
+        dated = true;
+    }
+    let last = words.next().unwrap_or_default();
+    words.next().is_some()
+        && (matches!(last, "old" | "bak" | "orig") || dated && matches!(last, "backup" | "copy"))
 }
 
 /// A race that a test has with itself is nobody's loss, and the stand-ins that it
@@ -122,6 +137,12 @@ mod tests {
         assert_eq!(role("packages/a/examples/b.ts"), FileRole::Example);
         assert_eq!(role("vitest.config.ts"), FileRole::Script);
         assert_eq!(role("scripts/release.mjs"), FileRole::Script);
+        // Kept beside what took its place; what makes copies is none.
+        assert_eq!(role("server_backup_20250830_135313.py"), FileRole::Script);
+        assert_eq!(role("src/server-old.ts"), FileRole::Script);
+        assert_eq!(role("src/db_backup.py"), FileRole::Product);
+        assert_eq!(role("old.py"), FileRole::Product);
+        assert_eq!(role("src/threshold.py"), FileRole::Product);
         // A file that is called like a folder is not in it.
         assert_eq!(role("src/tests.ts"), FileRole::Product);
         assert_eq!(role("src/contest/a.ts"), FileRole::Product);
