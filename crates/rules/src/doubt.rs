@@ -196,6 +196,13 @@ const DOUBTS: &[Doubt] = &[
         holds: |case, rule| is(rule, &[&db_lost_update::META]) && carries_no_change(case),
     },
     Doubt {
+        says: "of what was read, only when it was made goes into what is written, and nobody changes that",
+        holds: |case, rule| {
+            let rules = [&file_read_modify_write::META, &db_lost_update::META];
+            is(rule, &rules) && keeps_birth(case)
+        },
+    },
+    Doubt {
         says: "which columns are written is not seen, and they need not be those that were tested",
         holds: |case, rule| {
             let row = case.w.write_row.as_ref();
@@ -351,6 +358,17 @@ fn carries_no_change(case: &Case<'_>) -> bool {
     // Who changes what the row was found by takes it from others who look for the same.
     let taken = !write.insert && read.conditions.iter().any(|c| has(&write.columns, c));
     !carried.is_empty() && asked && !taken && (elsewhere || name)
+}
+
+/// Nobody is told no or counted by what was read; of its fields, the one that says since when it is
+/// there is kept, and at most its name beside that.
+fn keeps_birth(case: &Case<'_>) -> bool {
+    let w = case.w;
+    let born = |c: &String| mentions(c, &["created"]) && !mentions(c, &["by"]);
+    let kept = w.carried.as_ref().is_some_and(|carried| {
+        carried.iter().any(born) && carried.iter().all(|c| born(c) || mentions(c, &["id"]))
+    });
+    kept && !w.refuses && !w.compared && !w.counted
 }
 
 /// A column that is named, rather than all of them, or one that is known only when it runs.

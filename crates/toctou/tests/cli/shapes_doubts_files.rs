@@ -71,3 +71,16 @@ fn a_path_that_is_judged_and_used_in_one_go() {
     for_the_pedantic(rule, &write("realpathSync", "writeFileSync"));
     for_everybody(rule, &write("await realpath", "await writeFile"));
 }
+
+#[test]
+fn a_file_of_which_only_the_day_it_was_made_is_kept() {
+    let rule = "file-read-modify-write";
+    let save = |kept: &str| {
+        let body = format!(
+            "  const old = JSON.parse(await readFile(id, \"utf8\"));\n  await writeFile(id, JSON.stringify({{ text, {kept} }}));"
+        );
+        tool("", &body)
+    };
+    for_the_pedantic(rule, &save("createdAt: old.createdAt"));
+    for_everybody(rule, &save("createdAt: old.createdAt, tags: old.tags"));
+}
