@@ -487,7 +487,8 @@ impl Interp<'_, '_, '_> {
             | ResultRule::Pairs
             | ResultRule::Member
             | ResultRule::Members
-            | ResultRule::Table => fallback,
+            | ResultRule::Table
+            | ResultRule::Makes => fallback,
             // What was done to a promise matters: `catch` swallows, `then` chains.
             ResultRule::Recv if self.is_promise_method(view) => fallback,
             ResultRule::Recv | ResultRule::Entries => view.recv.unwrap_or(fallback),

@@ -702,7 +702,9 @@ impl<'a> Interp<'_, 'a, '_> {
                     || matches!(
                         self.cx.syms.kind(result),
                         SymKind::Object(_) | SymKind::Array(_)
-                    ) && self.cx.syms.contains(result, lock.key);
+                    ) && self.cx.syms.contains(result, lock.key)
+                    // `with transaction() as connection`: over when the connection is left.
+                    || callee.is_generator && lock.kind.is_transaction() && summary.ret.is_some();
                 guard |= is_guard;
                 self.acquires.push(Acquire {
                     at: self.at,

@@ -131,6 +131,8 @@ pub enum ResultRule {
     /// A list of pairs, each a field's name and what it holds.
     Pairs,
     Table,
+    /// A table that has argument 0 make what is not there.
+    Makes,
     /// The receiver, to be gone through: what it holds, each with its name.
     Entries,
     /// A field or method of argument 0, whichever is asked for.
@@ -460,6 +462,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
             "member" => ResultRule::Member,
             "members" => ResultRule::Members,
             "table" => ResultRule::Table,
+            "makes" => ResultRule::Makes,
             other => other
                 .strip_prefix("arg")
                 .and_then(|n| n.parse().ok())

@@ -623,6 +623,20 @@ impl Interp<'_, '_, '_> {
             return true;
         }
         let conditions: Vec<Name> = row.conditions.iter().map(|c| c.0).collect();
+        // … or with what the caller says was read, which was tested here: a version, which every
+        // change makes another one. (`? IS NULL OR version = ?` asks for none where none is said.)
+        let equal: Vec<Name> = match write.loc.entry.map(|e| self.cx.syms.kind(e)) {
+            Some(SymKind::Object(fields)) => fields.iter().map(|(name, _)| *name).collect(),
+            _ => Vec::new(),
+        };
+        let versioned = |n: &Name| {
+            is_version(self.cx.names.text(*n))
+                && self.has_column(&equal, *n)
+                && self.has_column(&row.columns, *n)
+        };
+        if !row.insert && checked.iter().any(versioned) {
+            return true;
+        }
         let real: Vec<&Name> = checked
             .iter()
             .filter(|n| {
@@ -695,6 +709,13 @@ impl Interp<'_, '_, '_> {
             .iter()
             .any(|c| plain(self.cx.names.text(*c)) == wanted)
     }
+}
+
+/// What counts the changes of a row, by its name: `version`, `lock_version`, `revision`.
+fn is_version(name: &str) -> bool {
+    let name = plain(name);
+    let words = ["version", "revision", "generation", "etag"];
+    words.iter().any(|word| name.ends_with(word)) || name == "rev"
 }
 
 /// `ownerId`, `owner_id` and `OWNER_ID` are one name.

@@ -98,6 +98,10 @@ enum Use {
     Element {
         dst: Node,
     },
+    /// Called by a library for what it makes.
+    Makes {
+        dst: Node,
+    },
     /// The register is called.
     Callee(u32),
     /// A method of the register's value is called.
@@ -552,6 +556,7 @@ impl PointsTo {
                     }
                 }
             }
+            Use::Makes { dst } => self.made_by(env, obj, dst),
             Use::Callee(call) => self.called(env, call, obj, None),
             Use::Receiver(call) => self.received(env, call, obj),
             Use::Callback { call, rule } => {

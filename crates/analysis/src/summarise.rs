@@ -278,8 +278,10 @@ impl Interp<'_, '_, '_> {
         if exits > 0 && held.any {
             for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
                 let bit = 1 << i;
-                // What begins a transaction and never ends it leaves that to its caller.
-                if a.lock.kind == LockKind::Flag || a.lock.kind.is_transaction() && ends {
+                // What begins a transaction and never ends it leaves that to its caller. A
+                // generator ends it when its caller is done.
+                let over = a.lock.kind.is_transaction() && ends && !generator;
+                if a.lock.kind == LockKind::Flag || over {
                     continue;
                 }
                 if all_held & bit != 0 {

@@ -591,6 +591,7 @@ pub enum ResultModel {
     /// `"members"`: a list of all of them, each with its name.
     /// `"values"`: a list of what the fields of argument 0 hold. `"pairs"`: a list of pairs, each
     /// a field's name and what it holds. `"table"`: a table made of a list of such pairs.
+    /// `"makes"`: a table that has argument 0 make what is not there.
     /// `"published"`: what the effect read, put there whole for others to look at.
     Word(String),
     Type {

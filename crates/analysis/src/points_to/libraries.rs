@@ -2,7 +2,7 @@
 
 use super::{Env, Node, Obj, ObjId, PointsTo, Use};
 use crate::entity::EntityId;
-use crate::library::{Call as CallRule, ResultRule};
+use crate::library::{Call as CallRule, EffectRule, ResultRule};
 use toctou_core::ir::{CallKind, FuncId};
 use toctou_models::{Param, PlaceBase, PlaceExpr};
 
@@ -182,6 +182,15 @@ impl PointsTo {
                     self.add(dst, table);
                 }
             }
+            // `defaultdict(asyncio.Lock)`: whatever is asked for was made by the argument.
+            ResultRule::Makes => {
+                if let Some(&arg) = args.first() {
+                    let table = self.obj(Obj::Array(dst.0));
+                    let elem = self.elem(table);
+                    self.on(env, arg, Use::Makes { dst: elem });
+                    self.add(dst, table);
+                }
+            }
             // `append(list, a, more...)`: what was in there, and what is added.
             ResultRule::Added => {
                 if let Some((&list, added)) = args.split_first() {
@@ -243,11 +252,12 @@ impl PointsTo {
 
     /// What is put into a container comes out of it again.
     fn entries(&mut self, call: u32, rule: &CallRule, recv: ObjId) {
-        if !matches!(
-            self.objs[recv.0 as usize],
-            Obj::Container(..) | Obj::Array(_)
-        ) {
-            return;
+        let put_by_name = |e: &EffectRule| e.entry.is_some() && e.value.is_some();
+        match self.objs[recv.0 as usize] {
+            Obj::Container(..) | Obj::Array(_) => {}
+            // A dict that was written down: `locks.setdefault(key, Lock())`.
+            Obj::Literal(_) if rule.duck && rule.effects.iter().any(put_by_name) => {}
+            _ => return,
         }
         let elem = self.elem(recv);
         let site = &self.calls[call as usize];
@@ -265,6 +275,27 @@ impl PointsTo {
         }
         if matches!(rule.result, ResultRule::Element | ResultRule::Read) {
             self.copy(elem, dst);
+        }
+    }
+
+    /// What a class or function makes when somebody else calls it, without arguments.
+    pub(crate) fn made_by(&mut self, env: &mut Env<'_, '_>, maker: ObjId, dst: Node) {
+        match self.objs[maker.0 as usize] {
+            Obj::Func(f) => {
+                let ret = self.rets[f.0 as usize];
+                self.copy(ret, dst);
+            }
+            Obj::Class(class) => {
+                let instance = self.obj(Obj::Instance(class));
+                self.add(dst, instance);
+            }
+            Obj::Ext(entity) => {
+                let rules = env.library.calls(entity, env.entities, env.names);
+                for ty in rules.iter().filter_map(|r| r.result_type) {
+                    self.instance(env, dst, ty);
+                }
+            }
+            _ => {}
         }
     }
 

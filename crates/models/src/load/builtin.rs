@@ -27,6 +27,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/python/cloud-stores.toml"),
     ),
     (
+        "python/collections.toml",
+        include_str!("../../libraries/python/collections.toml"),
+    ),
+    (
         "python/fcntl.toml",
         include_str!("../../libraries/python/fcntl.toml"),
     ),

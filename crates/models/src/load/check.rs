@@ -254,6 +254,7 @@ fn call(model: &CallModel, what: Names) -> Checked {
                 | "member"
                 | "members"
                 | "table"
+                | "makes"
                 | "published"
         ) || word
             .strip_prefix("arg")

@@ -35,6 +35,7 @@ mod shapes_python;
 mod shapes_python_carried;
 mod shapes_python_doors;
 mod shapes_python_given;
+mod shapes_python_locks;
 mod shapes_python_rows;
 mod shapes_python_states;
 mod shapes_python_stores;
