@@ -189,6 +189,12 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
 
     pub(crate) fn get_index(&mut self, base: Sym, index: Sym) -> Sym {
         let sym = self.cx.syms.index(base, index, &self.cx.names);
+        if let (SymKind::Element(_), SymKind::Num(n)) =
+            (self.cx.syms.kind(base), self.cx.syms.kind(index))
+            && let Ok(at) = self.cx.names.text(*n).parse()
+        {
+            self.note_column_at(base, at, sym);
+        }
         let tracked = match self.cx.syms.kind(base) {
             SymKind::Field(_, name) => self.cx.indexed_fields.contains(name),
             SymKind::Cell(cell) => self.cx.indexed_cells.contains(cell),

@@ -19,22 +19,36 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         if matches!(self.cx.syms.kind(with), SymKind::Null) {
             return;
         }
-        let column = |dep: Dep| {
-            let Source::Event(e) = dep.source else {
-                return None;
-            };
-            let row = self.events.get(e as usize)?.row.as_ref()?;
-            let [column] = row.columns.as_slice() else {
-                return None;
-            };
-            let plain = dep.attr.is_none() && !row.aggregate && !row.insert;
-            (plain && self.cx.names.text(*column) != "*").then_some(Dep {
-                attr: Some(*column),
+        let column = |dep: Dep| match self.columns_of(dep)? {
+            [one] => Some(Dep {
+                attr: Some(*one),
                 ..dep
-            })
+            }),
+            _ => None,
         };
         let deps: Deps = self.deps_of(value).iter().filter_map(column).collect();
         self.add_deps(result, &deps);
+    }
+
+    /// `row[0]` is the first column that was asked for.
+    pub(super) fn note_column_at(&mut self, row: Sym, at: usize, result: Sym) {
+        let column = |dep: Dep| {
+            let attr = Some(*self.columns_of(dep)?.get(at)?);
+            Some(Dep { attr, ..dep })
+        };
+        let deps: Deps = self.deps_of(row).iter().filter_map(column).collect();
+        self.add_deps(result, &deps);
+    }
+
+    /// Of rows that were read as they are, the columns that were asked for by name.
+    fn columns_of(&self, dep: Dep) -> Option<&[Name]> {
+        let Source::Event(e) = dep.source else {
+            return None;
+        };
+        let row = self.events.get(e as usize)?.row.as_ref()?;
+        let all = |c: &Name| self.cx.names.text(*c) == "*";
+        let plain = dep.attr.is_none() && !row.aggregate && !row.insert;
+        (plain && !row.columns.iter().any(all)).then_some(row.columns.as_slice())
     }
 
     /// One of several values: the one that says most, if the others are defaults.

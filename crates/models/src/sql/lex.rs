@@ -120,6 +120,11 @@ pub(super) fn lex(text: &str) -> Option<Lexed> {
             && !pair[1].space
             && matches!(&pair[1].token, Token::Word(w) if w.starts_with(|c: char| c.is_ascii_digit()))
     });
+    let raw = if raw.iter().any(|s| s.token.is_symbol('%')) {
+        percents(raw)
+    } else {
+        raw
+    };
     let (tokens, params) = parameters(raw, !numbered);
     bounded(&tokens).then(|| Lexed {
         statements: split(tokens),
@@ -269,6 +274,48 @@ fn parameters(raw: Vec<Spaced>, question_marks: bool) -> (Vec<Spaced>, Vec<Opera
         *operand = Operand::Last(n);
     }
     (tokens, params)
+}
+
+/// `%s` is `?` and `%(name)s` is `:name`; right behind a value, `%` is the rest of a division.
+fn percents(raw: Vec<Spaced>) -> Vec<Spaced> {
+    let mut out: Vec<Spaced> = Vec::with_capacity(raw.len());
+    let mut rest = &raw[..];
+    while let [first, behind @ ..] = rest {
+        let value = |s: &Spaced| {
+            matches!(s.token, Token::Word(_) | Token::Quoted(_)) || s.token.is_symbol(')')
+        };
+        let divides = !first.space && out.last().is_some_and(value);
+        let letter = |s: &Spaced| !s.space && s.token.is("s");
+        let sigil = |c: char| Spaced {
+            token: Token::Symbol(c),
+            space: true,
+        };
+        rest = match behind {
+            _ if divides || !first.token.is_symbol('%') => {
+                out.push(first.clone());
+                behind
+            }
+            [s, behind @ ..] if letter(s) => {
+                out.push(sigil('?'));
+                behind
+            }
+            [open, name, close, s, behind @ ..]
+                if open.token.is_symbol('(') && close.token.is_symbol(')') && letter(s) =>
+            {
+                out.push(sigil(':'));
+                out.push(Spaced {
+                    space: false,
+                    ..name.clone()
+                });
+                behind
+            }
+            _ => {
+                out.push(first.clone());
+                behind
+            }
+        };
+    }
+    out
 }
 
 /// A hole in the place of a list, a clause or a condition, and not of one name or value.

@@ -497,6 +497,21 @@ fn holes() {
 }
 
 #[test]
+fn parameters_of_python() {
+    let s = one("UPDATE t SET a = %s, b=%(b)s WHERE id = %s");
+    assert_eq!(
+        s.assignments,
+        [
+            assignment("a", Value::Operand(Operand::Param(0))),
+            assignment("b", Value::Operand(Operand::Named("b".to_owned()))),
+        ]
+    );
+    assert_eq!(s.conditions[0], condition("id", Operand::Param(1), true));
+    assert_eq!(one("SELECT a FROM t WHERE a%s = 1 LIMIT 1").tables, ["t"]);
+    assert_eq!(one("INSERT INTO t (a) VALUES (%s)").columns, ["a"]);
+}
+
+#[test]
 fn holes_as_columns() {
     let s = one(
         "UPDATE toctou_hole_0 SET toctou_hole_1 = toctou_hole_1 + 1 WHERE toctou_hole_2 = toctou_hole_3",
