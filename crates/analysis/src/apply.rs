@@ -120,7 +120,12 @@ impl Interp<'_, '_, '_> {
 
     pub(crate) fn when_holds(&mut self, w: &WhenRule, view: &CallView<'_>) -> bool {
         let sym = self.place(&w.place, view);
-        let known = sym.filter(|s| self.is_written_out(&w.place, view) || !self.is_absent(*s));
+        // `self.path.open()` was called on something, whatever that is: no option to be left out.
+        let called_on = w.place.fields.last().is_some_and(|f| f == "recv");
+        let known = sym.filter(|s| {
+            let null = matches!(self.cx.syms.kind(*s), SymKind::Null);
+            called_on && !null || self.is_written_out(&w.place, view) || !self.is_absent(*s)
+        });
         let mut holds = true;
         if !w.when.is.is_empty() {
             // `null` is a value if somebody has written it.
@@ -138,6 +143,9 @@ impl Interp<'_, '_, '_> {
         }
         if w.when.record {
             holds &= known.is_some_and(|s| self.record_class(s).is_some());
+        }
+        if w.when.fresh {
+            holds &= sym.is_some_and(|s| self.cx.syms.is_fresh(s));
         }
         if !w.when.imports.is_empty() {
             holds &= self.cx.imports_any(&w.when.imports);
@@ -887,10 +895,9 @@ impl Interp<'_, '_, '_> {
         event.empties = whole.then_some(true);
         if kind == ResourceKind::File && act == Act::Write {
             event.value = value;
-            self.file_data
-                .entry(loc.key)
-                .or_default()
-                .add(&event.data, value);
+            let file = self.cx.syms.temporary(loc.key);
+            let written = self.file_data.entry(file).or_default();
+            written.add(&event.data, value);
         }
         if !self.is_visible(loc) {
             return None;
@@ -938,11 +945,12 @@ impl Interp<'_, '_, '_> {
 
     fn rename(&mut self, from: Loc, effect: &EffectRule, view: &CallView<'_>) -> Option<u32> {
         let to = effect.value.as_ref().and_then(|p| self.place(p, view))?;
-        let written = self.file_data.get(&from.key).cloned().unwrap_or_default();
+        let file = self.cx.syms.temporary(from.key);
+        let written = self.file_data.get(&file).cloned().unwrap_or_default();
         // A folder that is moved brings its links along. A file does not, that was written here or
         // found to be one.
         if self.last_round
-            && !self.file_data.contains_key(&from.key)
+            && !self.file_data.contains_key(&file)
             && from.kind == ResourceKind::File
             && !self.is_no_folder(from)
         {

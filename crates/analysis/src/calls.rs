@@ -636,6 +636,10 @@ impl<'a> Interp<'_, 'a, '_> {
             map: vec![u32::MAX; summary.events.len()],
             entered: u32::MAX,
         };
+        if let Some(object) = entry.recv.filter(|_| !summary.fields.is_empty()) {
+            let fields = self.map_fields(&summary.fields, &mut inst);
+            self.note_fields(object, fields);
+        }
         // What is not waited for runs beside us, not before what comes next.
         if !(entry.spawned || entry.detached && callee.is_async) {
             self.enter_events(&summary, &mut inst);
@@ -676,6 +680,11 @@ impl<'a> Interp<'_, 'a, '_> {
                     options.push(known);
                 }
             }
+        }
+        for (object, fields) in &summary.made {
+            let object = self.rewrite(*object, &mut inst);
+            let fields = self.map_fields(fields, &mut inst);
+            self.note_fields(object, fields);
         }
         for (list, item) in &summary.kept {
             let list = self.rewrite(*list, &mut inst);

@@ -33,7 +33,10 @@ impl<'a> Interp<'_, 'a, '_> {
                 self.event_count += 1;
                 continue;
             }
-            let key = self.rewrite(e.loc.key, inst);
+            let key = match self.set_by(summary, e, inst) {
+                Some(field) => field,
+                None => self.rewrite(e.loc.key, inst),
+            };
             let entry = e.loc.entry.map(|s| self.rewrite(s, inst));
             let loc = Loc {
                 kind: e.loc.kind,
@@ -48,7 +51,8 @@ impl<'a> Interp<'_, 'a, '_> {
                     match e.loc.kind {
                         ResourceKind::Memory => self.taint(key, &data),
                         ResourceKind::File => {
-                            self.file_data.entry(key).or_default().add(&data, value);
+                            let file = self.cx.syms.temporary(key);
+                            self.file_data.entry(file).or_default().add(&data, value);
                         }
                         _ => {}
                     }
@@ -141,6 +145,18 @@ impl<'a> Interp<'_, 'a, '_> {
                 self.closure_store(e, inst);
             }
         }
+    }
+
+    /// The field that a constructor sets, and not what it is known by then.
+    fn set_by(&mut self, summary: &Summary, e: &Event, inst: &Instance<'_>) -> Option<Sym> {
+        let SymKind::Field(base, name) = *self.cx.syms.kind(e.loc.key) else {
+            return None;
+        };
+        let sets = e.loc.kind == ResourceKind::Memory
+            && matches!(self.cx.syms.kind(base), SymKind::This)
+            && summary.fields.iter().any(|field| field.0 == name);
+        let object = inst.entry.recv.filter(|_| sets)?;
+        Some(self.cx.syms.make(SymKind::Field(object, name)))
     }
 
     /// A closure set one of our variables: `new Promise(r => { release = r })`.
@@ -429,6 +445,15 @@ impl<'a> Interp<'_, 'a, '_> {
         } else {
             deps
         }
+    }
+
+    pub(crate) fn map_fields(
+        &mut self,
+        fields: &[(Name, Sym)],
+        inst: &mut Instance<'_>,
+    ) -> Vec<(Name, Sym)> {
+        let map = |&(name, value): &(Name, Sym)| (name, self.rewrite(value, inst));
+        fields.iter().map(map).collect()
     }
 
     pub(crate) fn rewrite(&mut self, sym: Sym, inst: &mut Instance<'_>) -> Sym {

@@ -8,6 +8,7 @@
 pub(crate) mod access;
 mod age;
 mod by_value;
+mod fields;
 mod flow;
 mod memory;
 mod origin;

@@ -245,6 +245,7 @@ impl Interp<'_, '_, '_> {
                 Some(*one)
             }
             many if self.is_tuples(many) => Some(self.returned_tuple(many)),
+            many if let Some(one) = self.one_of_a_kind(many) => Some(one),
             many => {
                 let fresh = many.iter().all(|v| self.cx.syms.is_fresh(*v));
                 let site = sym::through(sym::site(self.id, 0xff_fffe), 1);
@@ -266,8 +267,10 @@ impl Interp<'_, '_, '_> {
                 })
             }
         };
+        summary.fields = self.fields_set();
         if let Some(ret) = summary.ret {
             summary.ret_parts = self.parts(ret);
+            summary.made = self.made_in_result(ret);
             summary.kept = self.kept_in_result(&values, ret);
         }
         // Where a guard is a value, who gets none and goes on chose to.

@@ -45,6 +45,10 @@ pub struct Summary {
     pub alternatives: Vec<Sym>,
     /// The lists in what comes back, and what of others they hold.
     pub kept: Vec<(Sym, Sym)>,
+    /// Of a constructor: what it puts into fields that nobody else sets.
+    pub fields: Vec<(Name, Sym)>,
+    /// Of an object in what comes back: what its constructor has put into such fields.
+    pub made: Vec<(Sym, Vec<(Name, Sym)>)>,
     /// It is what somebody outside answered.
     pub answers: bool,
     /// Reads that decide whether the function fails.

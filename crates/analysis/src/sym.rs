@@ -101,6 +101,9 @@ pub struct Syms {
     pub either: Option<Name>,
     /// Functions that change nothing about what they have made: `clean(clean(p))` is `clean(p)`.
     pub normalisers: FxHashSet<FuncId>,
+    /// Of an object that was made anew: what its constructor has put into fields that nobody
+    /// else sets.
+    pub fields_of: FxHashMap<Sym, Vec<(Name, Sym)>>,
 }
 
 #[derive(Clone, Copy)]
@@ -238,6 +241,15 @@ impl Syms {
                 }
                 _ => return sym,
             }
+        }
+    }
+
+    /// A temporary file, whether it is known by its name or as what is open: `fd, name = mkstemp()`.
+    pub fn temporary(&self, file: Sym) -> Sym {
+        let root = self.root(file);
+        match self.kind(root) {
+            SymKind::Fresh(_) => root,
+            _ => file,
         }
     }
 
@@ -379,6 +391,12 @@ impl Syms {
             {
                 return self.make(SymKind::Field(whole, name));
             }
+        }
+        if let SymKind::New(..) = self.kind(base)
+            && let Some(fields) = self.fields_of.get(&base)
+            && let Some((_, value)) = fields.iter().find(|(n, _)| *n == name)
+        {
+            return *value;
         }
         self.make(SymKind::Field(base, name))
     }

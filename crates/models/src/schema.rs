@@ -477,7 +477,7 @@ pub enum LockScope {
 #[serde(transparent)]
 pub struct Place(pub String);
 
-/// A test on a value at the call. Of `is`, `contains`, `present`, `record` and `imports`, those given must all hold.
+/// A test on a value at the call. Of `is`, `contains`, `present`, `record`, `fresh` and `imports`, those given must all hold.
 /// A value that is not known fails `is` and `contains`, and so passes them with `not`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -498,6 +498,9 @@ pub struct When {
     /// The value is an object of one of the `records`, made here.
     #[serde(default)]
     pub record: bool,
+    /// The value is another one at every call, or of one: a temporary file, and its name.
+    #[serde(default)]
+    pub fresh: bool,
     /// The program imports one of these modules, or something below one: which database stands
     /// behind an interface that many have.
     #[serde(default)]

@@ -111,6 +111,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/python/pydantic.toml"),
     ),
     (
+        "python/qdrant.toml",
+        include_str!("../../libraries/python/qdrant.toml"),
+    ),
+    (
         "python/redis.toml",
         include_str!("../../libraries/python/redis.toml"),
     ),

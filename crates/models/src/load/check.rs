@@ -202,11 +202,12 @@ fn whens(list: &[When]) -> Checked {
     for when in list {
         place(&when.place)?;
         let tests_value = !when.is.is_empty() || !when.contains.is_empty();
-        if !tests_value && when.present.is_none() && !when.record && when.imports.is_empty() {
+        let tests_value = tests_value || when.present.is_some() || when.record || when.fresh;
+        if !tests_value && when.imports.is_empty() {
             return Err(problem(
                 &when.place.0,
                 format!(
-                    "this `when` on `{}` tests nothing: add `is`, `contains`, `present`, `record` or `imports`",
+                    "this `when` on `{}` tests nothing: add `is`, `contains`, `present`, `record`, `fresh` or `imports`",
                     when.place.0
                 ),
             ));

@@ -39,6 +39,7 @@ mod shapes_python_locks;
 mod shapes_python_rows;
 mod shapes_python_states;
 mod shapes_python_stores;
+mod shapes_python_textbook;
 mod shapes_python_tools;
 mod shapes_python_values;
 mod shapes_real;
