@@ -791,6 +791,10 @@ impl Interp<'_, '_, '_> {
         if kind == ResourceKind::Row {
             return self.row_effect(effect, view, key, duck);
         }
+        let key = match kind {
+            ResourceKind::File => self.path_of(key),
+            _ => key,
+        };
         // A program of the server's own choice makes no links for a client.
         if e.relinks
             && self
@@ -945,6 +949,10 @@ impl Interp<'_, '_, '_> {
 
     fn rename(&mut self, from: Loc, effect: &EffectRule, view: &CallView<'_>) -> Option<u32> {
         let to = effect.value.as_ref().and_then(|p| self.place(p, view))?;
+        let to = match from.kind {
+            ResourceKind::File => self.path_of(to),
+            _ => to,
+        };
         let file = self.cx.syms.temporary(from.key);
         let written = self.file_data.get(&file).cloned().unwrap_or_default();
         // A folder that is moved brings its links along. A file does not, that was written here or

@@ -101,6 +101,8 @@ impl Frame {
 pub struct Row {
     /// Columns selected or written.
     pub columns: Vec<Name>,
+    /// What is written, where only the caller knows all its columns: `.set(patch)`.
+    pub document: Option<Sym>,
     /// Columns whose new value is computed from the old one by the database.
     pub relative: Vec<Name>,
     /// Columns that the statement itself tests, and what they are compared with.
@@ -251,6 +253,7 @@ impl Window {
             compared: false,
             counted: false,
             spent: false,
+            reckoned: false,
             passed_on: false,
             renews: false,
             aged: false,
@@ -332,6 +335,8 @@ pub struct Window {
     pub counted: bool,
     /// … and it is made less by as much as there had to be.
     pub spent: bool,
+    /// It is a number that is reckoned from what was read.
+    pub reckoned: bool,
     /// One of several states was looked for, and another is set.
     pub passed_on: bool,
     /// Only where there is a value already is it replaced.

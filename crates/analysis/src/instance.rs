@@ -33,10 +33,13 @@ impl<'a> Interp<'_, 'a, '_> {
                 self.event_count += 1;
                 continue;
             }
-            let key = match self.set_by(summary, e, inst) {
+            let mut key = match self.set_by(summary, e, inst) {
                 Some(field) => field,
                 None => self.rewrite(e.loc.key, inst),
             };
+            if e.loc.kind == ResourceKind::File {
+                key = self.path_of(key);
+            }
             let entry = e.loc.entry.map(|s| self.rewrite(s, inst));
             let loc = Loc {
                 kind: e.loc.kind,
@@ -317,10 +320,18 @@ impl<'a> Interp<'_, 'a, '_> {
     }
 
     pub(crate) fn map_row(&mut self, row: &Rc<Row>, inst: &mut Instance<'_>) -> Rc<Row> {
-        if row.conditions.is_empty() {
+        if row.conditions.is_empty() && row.document.is_none() {
             return Rc::clone(row);
         }
         let mut new = Row::clone(row);
+        if let Some(document) = row.document {
+            let given = self.rewrite(document, inst);
+            if given != document {
+                new.columns.clear();
+                new.relative.clear();
+                self.update_columns(given, &mut new);
+            }
+        }
         for (_, deps) in &mut new.conditions {
             *deps = self.map_deps(deps, inst);
         }

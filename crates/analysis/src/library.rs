@@ -201,6 +201,16 @@ impl<'m> Library<'m> {
         rules
     }
 
+    /// Does a method make another list of the one that it is called on, entry by entry?
+    pub fn makes_list(&self, name: Name, names: &Names) -> bool {
+        let is_recv =
+            |r: &Option<ResultModel>| matches!(r, Some(ResultModel::Word(w)) if w == "recv");
+        self.models.method(names.text(name)).iter().any(|m| {
+            let made = is_recv(&m.result) || m.callbacks.iter().any(|c| c.returns);
+            m.effects.is_empty() && !m.callbacks.is_empty() && made
+        })
+    }
+
     pub fn methods(
         &mut self,
         name: Name,

@@ -7,12 +7,12 @@ use std::rc::Rc;
 use rustc_hash::FxHashSet;
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::{BinOp, Op, Var};
+use toctou_core::ir::{BinOp, Callee, Op, Var};
 use toctou_models::Mode;
 
 use crate::effect::{Act, Dep, Event, Pos, Row, Source};
 use crate::interp::Interp;
-use crate::sym::{self, Sym, SymKind};
+use crate::sym::{self, CalleeSym, Sym, SymKind};
 
 /// Parts of two paths that are compared with each other.
 const MAX_COMPARED: u32 = 64;
@@ -111,7 +111,13 @@ impl Interp<'_, '_, '_> {
         let (read, write) = (&self.events[r], &self.events[w]);
         let memory = read.loc.kind == ResourceKind::Memory && write.loc.kind == read.loc.kind;
         let own = read.call.is_none() && write.call.is_none();
-        if !memory || !own || read.act != Act::Read || !self.is_limited(r, write) {
+        if !memory || !own || read.act != Act::Read {
+            return false;
+        }
+        if self.runs_out(r, write) {
+            return write.loc == read.loc && self.reads_in_place(read, w);
+        }
+        if !self.is_limited(r, write) {
             return false;
         }
         let entry = write.loc.key == read.loc.key && write.loc.entry.is_some()
@@ -185,7 +191,46 @@ impl Interp<'_, '_, '_> {
             return false;
         };
         let limits = self.limits(r, write);
-        limits.contains(&self.val(left)) || limits.contains(&self.val(right))
+        limits.contains(&self.val(left))
+            || limits.contains(&self.val(right))
+            || self.runs_out(r, write)
+    }
+
+    /// Whoever finds that there is none left is refused, and then there is one less:
+    /// `if (credits <= 0) throw …; credits--`. (Who raises it, too, gives back what it took.)
+    fn runs_out(&self, r: usize, write: &Event) -> bool {
+        let Some((BinOp::Arith, _, taken)) = self.combined(write) else {
+            return false;
+        };
+        let number = |s: Sym| match *self.cx.syms.kind(s) {
+            SymKind::Num(n) => Some(self.cx.names.text(n)),
+            _ => None,
+        };
+        let raises = |e: &Event| e.act == Act::Write && e.loc == write.loc && self.is_raised(e);
+        if number(self.val(taken)).is_none() || self.events.iter().any(raises) {
+            return false;
+        }
+        let left = |s: Sym| self.deps_of(s).has_event(r as u32);
+        let none = |s: Sym| matches!(number(s), Some("0" | "1"));
+        let compared = |a: Sym, b: Sym| left(a) && none(b) || left(b) && none(a);
+        let asked = |sym: Sym| match self.cx.syms.kind(sym) {
+            SymKind::Eq(a, b) => compared(*a, *b),
+            SymKind::Call(call) if call.callee == CalleeSym::Method(self.cx.words.op) => {
+                matches!(*call.args, [a, b] if compared(a, b))
+            }
+            _ => false,
+        };
+        self.decisions(write.at.block)
+            .iter()
+            .any(|&(control, sym, _)| {
+                asked(sym) && self.is_refused_otherwise(control, write.at.block)
+            })
+    }
+
+    /// Is it reckoned from what was read: a number that is less or more than the old one?
+    pub(crate) fn is_reckoned(&self, r: usize, write: &Event) -> bool {
+        let old = |var: Var| self.deps_of(self.val(var)).has_event(r as u32);
+        matches!(self.combined(write), Some((BinOp::Add | BinOp::Arith, a, b)) if old(a) || old(b))
     }
 
     /// Of what two values and how is it made, what is written here?
@@ -210,6 +255,8 @@ impl Interp<'_, '_, '_> {
             Op::StoreVar { value, .. }
             | Op::SetField { value, .. }
             | Op::SetIndex { value, .. } => Some(value),
+            // `table.set(key, value)`
+            Op::Call { ref args, .. } => args.last().map(|arg| arg.value),
             _ => None,
         }
     }
@@ -359,12 +406,28 @@ impl Interp<'_, '_, '_> {
         };
         let mut insts = self.function.blocks.iter().flat_map(|b| &b.insts);
         let given = |whole: bool| args.iter().any(|a| of_read(a.value, whole));
+        let syms = &self.cx.syms;
+        let holds = |v: Var| {
+            args.iter()
+                .any(|a| syms.contains(self.val(a.value), self.val(v)))
+        };
         let changes = |op: &Op| match op {
             Op::SetField { obj, .. } => given(true) && of_read(*obj, false),
             // `[...list, entry]`: a part of it, with something more.
             Op::Array { items, .. } => {
                 let mut spread = items.iter().filter(|item| item.spread);
                 items.len() > 1 && given(false) && spread.any(|item| of_read(item.value, false))
+            }
+            // `list[i] = entry`, `list.filter(…)`: the part of it that is given, with a change.
+            Op::SetIndex { obj, .. } => of_read(*obj, false) && holds(*obj),
+            Op::Call {
+                dst,
+                callee: Callee::Method { obj, name },
+                ..
+            } => {
+                self.cx.library.makes_list(*name, &self.cx.names)
+                    && of_read(*obj, false)
+                    && holds(*dst)
             }
             _ => false,
         };

@@ -91,6 +91,8 @@ pub struct ReachedWindow {
     pub counted: bool,
     /// … and it is made less by as much as there had to be.
     pub spent: bool,
+    /// It is a number that is reckoned from what was read.
+    pub reckoned: bool,
     /// One of several states was looked for, and another is set.
     pub passed_on: bool,
     /// Only where there is a value already is it replaced.
@@ -666,6 +668,7 @@ fn reached(cx: &Context<'_, '_>, w: &Rc<Window>, reach: Reach) -> ReachedWindow 
         compared: w.compared,
         counted: w.counted,
         spent: w.spent,
+        reckoned: w.reckoned,
         passed_on: w.passed_on,
         renews: w.renews,
         aged: w.aged,

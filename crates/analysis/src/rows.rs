@@ -631,14 +631,24 @@ impl Interp<'_, '_, '_> {
     }
 
     /// Columns of an update document; those that the store computes are relative.
-    fn update_columns(&mut self, update: Sym, row: &mut Row) -> Deps {
+    pub(crate) fn update_columns(&mut self, update: Sym, row: &mut Row) -> Deps {
         let SymKind::Object(fields) = self.cx.syms.kind(update).clone() else {
+            row.document = Some(update);
             return self.deps_of(update);
         };
         let mut data = Deps::default();
+        let mut open = false;
         for (name, value) in fields.iter() {
             if *name == self.cx.words.keywords {
                 continue;
+            }
+            if Some(*name) == self.cx.syms.rest {
+                if let SymKind::Object(_) = self.cx.syms.kind(*value) {
+                    data.extend(&self.update_columns(*value, row));
+                    open |= row.document.is_some();
+                    continue;
+                }
+                open = true;
             }
             let text = self.cx.names.text(*name);
             let operator = text.starts_with('$');
@@ -676,6 +686,7 @@ impl Interp<'_, '_, '_> {
                 }
             }
         }
+        row.document = open.then_some(update);
         data
     }
 

@@ -405,6 +405,7 @@ impl Interp<'_, '_, '_> {
             compared: self.is_compared(r, write),
             counted,
             spent: counted && self.is_spent(r, write),
+            reckoned: data && self.is_reckoned(r, write),
             passed_on: tested && !data && self.is_passed_on(r, write),
             renews: tested && self.renews(r, write),
             aged: tested
@@ -606,7 +607,7 @@ impl Interp<'_, '_, '_> {
 
     /// Does the other way out of a condition end there, rather than go on with the rest? A
     /// cache that is full is no limit for anybody.
-    fn is_refused_otherwise(&self, control: crate::cfg::Control, block: u32) -> bool {
+    pub(crate) fn is_refused_otherwise(&self, control: crate::cfg::Control, block: u32) -> bool {
         let ways = &self.cfg.succs[control.block as usize];
         let Some(other) = ways.get(usize::from(control.way == 0)) else {
             return false;

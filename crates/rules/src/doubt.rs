@@ -257,8 +257,8 @@ const DOUBTS: &[Doubt] = &[
         says: "what was there decides whether it is written at all, and then it is mostly the same that everybody writes",
         holds: |case, rule| {
             let decided = case.w.tested && !case.w.compared;
-            // What is thrown away was not there to be tested.
-            let decided = decided && !case.w.drains;
+            // What is thrown away was not there to be tested, and of two who take one, one is lost.
+            let decided = decided && !case.w.drains && !case.w.reckoned;
             is(rule, &[&session_lost_update::META]) && decided && dispatch(case) == Dispatch::Await
         },
     },

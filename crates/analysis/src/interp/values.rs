@@ -484,6 +484,49 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         }
     }
 
+    /// A path that is put together as a text is the one that is joined: `${dir}/${name}.json` is
+    /// `join(dir, `${name}.json`)`. Folders that are constants stay together.
+    pub(crate) fn path_of(&mut self, path: Sym) -> Sym {
+        let SymKind::Concat(parts) = self.cx.syms.kind(path).clone() else {
+            return path;
+        };
+        let mut steps: Vec<Vec<Sym>> = Vec::new();
+        let mut step: Vec<Sym> = Vec::new();
+        for (i, part) in parts.iter().enumerate() {
+            let (first, last) = (i == 0, i + 1 == parts.len());
+            let text = self.cx.syms.as_str(*part).map(|t| self.cx.names.text(t));
+            // Of `/${name}`, the slash is all that is known.
+            let Some(text) = text.filter(|t| t.contains('/') && (!first || *t != "/")) else {
+                step.push(*part);
+                continue;
+            };
+            // What goes before ends at the first slash, and what follows begins after the last.
+            let text = text.to_owned();
+            let (before, rest) = match text.split_once('/') {
+                Some(cut) if !first => cut,
+                _ => ("", text.as_str()),
+            };
+            let (folders, after) = match rest.rsplit_once('/') {
+                Some(cut) if !last => cut,
+                _ if last => (rest, ""),
+                _ => ("", rest),
+            };
+            step.extend(self.text(before));
+            steps.push(std::mem::take(&mut step));
+            steps.push(self.text(folders).into_iter().collect());
+            step.extend(self.text(after));
+        }
+        steps.push(step);
+        steps.retain(|step| !step.is_empty());
+        let joined = steps.into_iter().map(|step| self.concat(step)).collect();
+        self.cx.syms.join(joined)
+    }
+
+    fn text(&mut self, text: &str) -> Option<Sym> {
+        let name = (!text.is_empty()).then(|| self.cx.names.intern(text))?;
+        Some(self.cx.syms.make(SymKind::Str(name)))
+    }
+
     /// The name that a dispatcher compared a request's field with, if that
     /// decides about this block.
     pub fn label(&self, block: u32) -> Option<Name> {

@@ -335,6 +335,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/typescript/locks.toml"),
     ),
     (
+        "typescript/lokijs.toml",
+        include_str!("../../libraries/typescript/lokijs.toml"),
+    ),
+    (
         "typescript/lowdb.toml",
         include_str!("../../libraries/typescript/lowdb.toml"),
     ),

@@ -27,6 +27,7 @@ mod shapes_go_rows;
 mod shapes_go_shared;
 mod shapes_go_threads;
 mod shapes_handed;
+mod shapes_handlers;
 mod shapes_kept;
 mod shapes_locks;
 mod shapes_locks_languages;
