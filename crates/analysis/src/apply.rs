@@ -120,11 +120,10 @@ impl Interp<'_, '_, '_> {
 
     pub(crate) fn when_holds(&mut self, w: &WhenRule, view: &CallView<'_>) -> bool {
         let sym = self.place(&w.place, view);
-        // `self.path.open()` was called on something, whatever that is: no option to be left out.
-        let called_on = w.place.fields.last().is_some_and(|f| f == "recv");
         let known = sym.filter(|s| {
-            let null = matches!(self.cx.syms.kind(*s), SymKind::Null);
-            called_on && !null || self.is_written_out(&w.place, view) || !self.is_absent(*s)
+            // What a call was given, or called on, is there, be it a field: `File::open(&self.path)`.
+            let given = is_made(&w.place) && !matches!(self.cx.syms.kind(*s), SymKind::Null);
+            given || self.is_written_out(&w.place, view) || !self.is_absent(*s)
         });
         let mut holds = true;
         if !w.when.is.is_empty() {
@@ -455,7 +454,9 @@ impl Interp<'_, '_, '_> {
         }
         self.fill(rule, view, value);
         self.callbacks(rule, view, value, &mut callback_results);
-        if let ([one], ResultRule::Returned) = (callback_results.as_slice(), rule.result) {
+        if let ([one], ResultRule::Returned) = (callback_results.as_slice(), rule.result)
+            && self.is_of_given(rule, view, *one)
+        {
             return *one;
         }
         for r in callback_results {
@@ -468,6 +469,14 @@ impl Interp<'_, '_, '_> {
             self.calls_yielding = true;
         }
         value
+    }
+
+    /// `found.map(|v| v.id)` is the `id` of what was found. `found.map(|_| 1)` is that only where
+    /// something was found, and that is asked of the call.
+    fn is_of_given(&self, rule: &Call, view: &CallView<'_>, returned: Sym) -> bool {
+        let mut params = rule.callbacks.iter().flat_map(|c| &c.callback.params);
+        let given = params.any(|p| matches!(p, Param::Receiver));
+        !given || view.recv.is_none_or(|r| self.cx.syms.contains(returned, r))
     }
 
     fn result_of(
@@ -1030,4 +1039,14 @@ impl Interp<'_, '_, '_> {
         }
         text
     }
+}
+
+/// Does the place name something that the call was given which made a value: `arg0.arg0`?
+fn is_made(place: &PlaceExpr) -> bool {
+    let of_call = |f: &String| {
+        f == "recv"
+            || f.strip_prefix("arg")
+                .is_some_and(|n| n.parse::<usize>().is_ok())
+    };
+    place.fields.last().is_some_and(of_call)
 }

@@ -41,6 +41,10 @@ const PEELED: &[&str] = &[
     "LocalBoxFuture",
     "PhantomData",
     "Reverse",
+    "BufReader",
+    "BufWriter",
+    "LineWriter",
+    "Lines",
 ];
 /// What frameworks hand to handlers; each has the methods of what it holds. Paths and texts have
 /// such names, too, so they count with something in them only.

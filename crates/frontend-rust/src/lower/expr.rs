@@ -154,7 +154,7 @@ impl Lower<'_> {
         match path.as_slice() {
             [one] if one == "self" => self.this(at),
             [one] if one == "None" => self.null(at),
-            path => self.path_value(at, path),
+            path => self.plain_value(at, path),
         }
     }
 

@@ -247,6 +247,16 @@ impl Lower<'_> {
         value
     }
 
+    /// The same where nobody calls it: a variant that holds nothing (`Status::Open`) is a constant.
+    pub(super) fn plain_value(&mut self, at: Span, path: &[String]) -> Var {
+        match path {
+            [.., of, variant] if (is_type_name(of) || of == "Self") && is_type_name(variant) => {
+                self.string(at, variant)
+            }
+            path => self.path_value(at, path),
+        }
+    }
+
     /// For a call `a::b::f(…)`: what `f` is called on, if it is not one value.
     pub(super) fn path_receiver(&mut self, at: Span, path: &[String]) -> Option<(Var, Name)> {
         let (last, before) = path.split_last()?;

@@ -267,7 +267,7 @@ impl Lower<'_> {
             self.start(fits);
             return;
         }
-        let constant = self.path_value(at, path);
+        let constant = self.plain_value(at, path);
         self.test_equal(value, constant, at, fail);
     }
 

@@ -50,6 +50,7 @@ mod shapes_rust_kept;
 mod shapes_rust_reach;
 mod shapes_rust_sdks;
 mod shapes_rust_stores;
+mod shapes_rust_values;
 mod shapes_settled;
 mod shapes_started;
 mod shapes_statements;
