@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::{CallKind, Callee, Var};
+use toctou_core::ir::{CallKind, Callee, Op, Var};
 use toctou_models::{CallbackTime, Do, Mode, Param, PlaceBase, PlaceExpr};
 
 use crate::calls::{CallView, Entry};
@@ -35,6 +35,12 @@ impl Interp<'_, '_, '_> {
             return sym;
         }
         if let Some(method) = view.method {
+            // A chain of a known library is that library's, whatever others call their methods.
+            if view.recv.is_some_and(|recv| self.is_begun_by_library(recv))
+                && let Some(sym) = self.chain_call(view, fallback)
+            {
+                return sym;
+            }
             let rules = self
                 .cx
                 .library
@@ -204,6 +210,16 @@ impl Interp<'_, '_, '_> {
         }
     }
 
+    /// Is a method of one of these names called in this function?
+    fn calls_one_of(&self, names: &[String]) -> bool {
+        let is_one = |name| names.iter().any(|n| n == self.cx.names.text(name));
+        let mut insts = self.function.blocks.iter().flat_map(|b| &b.insts);
+        !names.is_empty()
+            && insts.any(|inst| {
+                matches!(&inst.op, Op::Call { callee: Callee::Method { name, .. }, .. } if is_one(*name))
+            })
+    }
+
     /// Is there something at a place of the call? Options that were handed
     /// through from a caller get the benefit of the doubt.
     pub(crate) fn is_given(&mut self, place: &PlaceExpr, view: &CallView<'_>) -> bool {
@@ -213,18 +229,22 @@ impl Interp<'_, '_, '_> {
         let mut whole = place.clone();
         whole.fields.clear();
         let whole = self.place(&whole, view);
-        match self.cx.syms.kind(sym) {
-            SymKind::Null => false,
-            SymKind::Field(base, _) if Some(*base) == whole => {
-                let options = !matches!(place.base, PlaceBase::Arg(0));
-                options
-                    && !matches!(
-                        self.cx.syms.kind(*base),
-                        SymKind::Object(_) | SymKind::New(..)
-                    )
-            }
-            _ => true,
+        if matches!(self.cx.syms.kind(sym), SymKind::Null) {
+            return false;
         }
+        // Nothing was seen to be put there.
+        let mut base = sym;
+        while let SymKind::Field(of, _) = self.cx.syms.kind(base) {
+            base = *of;
+            if Some(base) == whole {
+                let made = matches!(
+                    self.cx.syms.kind(base),
+                    SymKind::Object(_) | SymKind::New(..)
+                );
+                return !matches!(place.base, PlaceBase::Arg(0)) && !made;
+            }
+        }
+        true
     }
 
     pub fn constant_text(&self, sym: Sym) -> Option<String> {
@@ -903,7 +923,9 @@ impl Interp<'_, '_, '_> {
         }
         // `if path.is_symlink()`: the call itself is the question.
         event.judged = act == Act::Resolve && self.is_judging(view, view.entity.as_slice());
-        event.idempotent = effect.idempotency.iter().any(|p| self.is_given(p, view));
+        event.idempotent = effect.idempotency.iter().any(|p| self.is_given(p, view))
+            || self.calls_one_of(&effect.effect.idempotency_by);
+        event.lease = effect.effect.lease;
         let whole = kind == ResourceKind::Memory && act == Act::Delete && entry.is_none();
         event.empties = whole.then_some(true);
         if kind == ResourceKind::File && act == Act::Write {

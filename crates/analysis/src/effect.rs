@@ -207,6 +207,8 @@ pub struct Event {
     pub site: Site,
     /// Carries an idempotency key.
     pub idempotent: bool,
+    /// What is written is gone after a time, by itself.
+    pub lease: bool,
     /// A list is asked for an entry, by this function for itself.
     pub search: bool,
     /// A place is left with nothing in it: `true` for a collection, `false` for something new

@@ -121,6 +121,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 local: false,
                 site: sym::through(e.site, inst.site),
                 idempotent: e.idempotent,
+                lease: e.lease,
                 empties: e.empties,
                 search: e.search,
                 in_handler: e.in_handler,

@@ -149,6 +149,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub judged: Deps,
     /// Registers whose value is the receiver of a further call, or used at all.
     pub(crate) receivers: VarSet,
+    /// Chains that were run.
+    pub(crate) ran: FxHashSet<Sym>,
     pub(crate) awaited: VarSet,
     /// What somebody outside answered: not made from what the question was made from, it says
     /// how things are there.
@@ -250,6 +252,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             gates: Vec::new(),
             judged: Deps::default(),
             receivers: VarSet::of(function.vars.len()),
+            ran: FxHashSet::default(),
             awaited: VarSet::default(),
             answers: FxHashSet::default(),
             from_stores: FxHashSet::default(),
@@ -439,6 +442,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         }
         self.acquires.clear();
         self.releases.clear();
+        self.ran.clear();
         self.sym_calls.clear();
         self.windows.clear();
         self.room = Room::default();
@@ -927,6 +931,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             local: false,
             site: self.site(),
             idempotent: false,
+            lease: false,
             empties: None,
             search: false,
             in_handler: false,

@@ -32,7 +32,10 @@ impl Interp<'_, '_, '_> {
         {
             Some((text, holes)) => (text, holes, view.args.get(1).copied(), false),
             None => {
-                // db.prepare(text).get(id)
+                // db.prepare(text).get(id). Of what a model speaks of, a chain says when it is run.
+                if self.is_begun_by_library(view.recv?) {
+                    return None;
+                }
                 let SymKind::Call(made) = self.cx.syms.kind(view.recv?) else {
                     return None;
                 };
@@ -698,12 +701,44 @@ impl Interp<'_, '_, '_> {
             return None;
         }
         let (steps, start) = self.chain_steps(fallback)?;
+        // What comes after it was run is asked of what came back.
+        if steps
+            .iter()
+            .any(|(_, at)| *at != fallback && self.ran.contains(at))
+        {
+            return None;
+        }
         let rule = self.chain_rule(&steps, false)?;
+        self.ran.insert(fallback);
         if let Some(read) = self.run_chain(&rule, &steps, start, view.dst) {
             self.add_deps(fallback, &Deps::event(read));
             self.note_rows(fallback, read);
         }
         Some(fallback)
+    }
+
+    /// Does a chain begin with a function of a library of which a model says that it does nothing yet:
+    /// `sqlx::query(text).bind(id)`?
+    pub(crate) fn is_begun_by_library(&mut self, last: Sym) -> bool {
+        let mut at = last;
+        for _ in 0..40 {
+            let SymKind::Call(call) = self.cx.syms.kind(at) else {
+                return false;
+            };
+            match (call.recv, call.callee) {
+                (Some(recv), _) => at = recv,
+                (None, CalleeSym::Value(value)) => {
+                    let SymKind::Ext(e) = *self.cx.syms.kind(value) else {
+                        return false;
+                    };
+                    let cx = &mut *self.cx;
+                    let rules = cx.library.calls(e, &mut cx.entities, &mut cx.names);
+                    return !rules.is_empty() && rules.iter().all(|r| r.effects.is_empty());
+                }
+                _ => return false,
+            }
+        }
+        false
     }
 
     /// The calls of a chain in order, and what the first is a method of.

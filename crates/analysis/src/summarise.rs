@@ -94,6 +94,10 @@ impl Interp<'_, '_, '_> {
         for (i, a) in self.acquires.iter().enumerate().take(MAX_ACQUIRES) {
             if a.lock.lease {
                 let mut waits: Vec<Pos> = self.yields.keys().copied().collect();
+                // Who calls is held up by the call, where nobody gives way.
+                if self.is_racy() {
+                    waits.extend(crate::checks::code::calls(self.function).map(|c| c.0));
+                }
                 waits.retain(|at| held.at(*at) >> i & 1 == 1 && !self.is_part_of_release(*at, a));
                 waits.sort_unstable();
                 summary.leases.push((Rc::clone(&a.lock), waits));

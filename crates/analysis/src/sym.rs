@@ -112,6 +112,10 @@ struct Info {
     size: u32,
     fresh: bool,
     open: bool,
+    /// It is a library's own function or object.
+    library: bool,
+    /// Calls of what a library's function has begun.
+    chain: bool,
 }
 
 impl Syms {
@@ -160,6 +164,8 @@ impl Syms {
             depth: 0,
             size: 1,
             fresh: matches!(kind, SymKind::Fresh(_)),
+            library: matches!(kind, SymKind::Ext(_)),
+            chain: false,
             open: matches!(
                 kind,
                 SymKind::Param(_)
@@ -171,9 +177,21 @@ impl Syms {
                     | SymKind::Handle(_)
             ),
         };
+        // A chain that a library's function begins is long, not deep: `query(…).bind(…).bind(…)`.
+        // Its size is bounded.
+        let mut chain = None;
+        if let SymKind::Call(call) = kind {
+            info.chain = match (call.recv, call.callee) {
+                (Some(recv), _) => self.info[recv.0 as usize].chain,
+                (None, CalleeSym::Value(v)) => self.info[v.0 as usize].library,
+                _ => false,
+            };
+            chain = call.recv.filter(|_| info.chain);
+        }
         for_each_child(kind, |child| {
             let c = self.info[child.0 as usize];
-            info.depth = info.depth.max(c.depth.saturating_add(1));
+            let step = u8::from(Some(child) != chain);
+            info.depth = info.depth.max(c.depth.saturating_add(step));
             info.size = info.size.saturating_add(c.size);
             info.fresh |= c.fresh;
             info.open |= c.open;
@@ -287,7 +305,7 @@ impl Syms {
 
     /// Rewrites a term bottom-up. `leaf` answers for the terms that a caller
     /// knows more about, and `None` for the rest. Depth is bounded by
-    /// [`MAX_DEPTH`], so the recursion is too.
+    /// [`MAX_DEPTH`], chains by [`MAX_SIZE`], so the recursion is too.
     pub fn rewrite(
         &mut self,
         sym: Sym,

@@ -120,6 +120,12 @@ impl ModuleTable {
     }
 }
 
+/// `v2`, `v82`
+fn is_major(part: &str) -> bool {
+    let digits = part.strip_prefix('v').unwrap_or_default();
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
 /// All models of one language.
 #[derive(Clone, Default, Debug)]
 pub struct Models {
@@ -197,11 +203,22 @@ impl Models {
         Ok(())
     }
 
+    /// What is known of a module. `…/v*/…` in a model is any major version that Go has in its paths.
+    fn table(&self, module: &str) -> Option<&ModuleTable> {
+        let any = || {
+            let of = |part| if is_major(part) { "v*" } else { part };
+            let parts: Vec<&str> = module.split('/').map(of).collect();
+            self.modules.get(parts.join("/").as_str())
+        };
+        let found = self.modules.get(module);
+        found.or_else(|| module.contains("/v").then(any)?)
+    }
+
     /// Models of a call, by the module's canonical name and the path below it:
     /// `readFile`, `Pool#query`. Several differ in `when` or the number of
     /// arguments: the first that holds is meant.
     pub fn call(&self, module: &str, path: &str) -> Option<&[CallModelRef]> {
-        let table = self.modules.get(module)?;
+        let table = self.table(module)?;
         let path = plain_path(path);
         if let Some(found) = table.calls.get(path) {
             return Some(found);
@@ -216,7 +233,7 @@ impl Models {
         if *actual.name == *ty && *actual.module == *module {
             return None;
         }
-        let table = self.modules.get(&actual.module)?;
+        let table = self.table(&actual.module)?;
         table
             .calls
             .get(&format!("{}#{method}", actual.name))
@@ -233,7 +250,7 @@ impl Models {
 
     /// Registrations of handlers, by module and path.
     pub fn entries_for(&self, module: &str, path: &str) -> &[EntryModelRef] {
-        let Some(table) = self.modules.get(module) else {
+        let Some(table) = self.table(module) else {
             return &[];
         };
         let path = plain_path(path);
@@ -242,7 +259,7 @@ impl Models {
         }
         let aliased = path.split_once('#').and_then(|(ty, method)| {
             let actual = table.aliases.get(ty)?;
-            let table = self.modules.get(&actual.module)?;
+            let table = self.table(&actual.module)?;
             table.entries.get(&format!("{}#{method}", actual.name))
         });
         aliased.unwrap_or_default()
@@ -255,8 +272,7 @@ impl Models {
 
     /// Handlers by what their class extends.
     pub fn class_entries(&self, module: &str, path: &str) -> &[ClassEntryModelRef] {
-        self.modules
-            .get(module)
+        self.table(module)
             .and_then(|table| table.classes.get(plain_path(path)))
             .unwrap_or_default()
     }
@@ -268,23 +284,20 @@ impl Models {
 
     /// Handlers by what they are marked with.
     pub fn marked_entries(&self, module: &str, path: &str) -> &[MarkedEntryModelRef] {
-        self.modules
-            .get(module)
+        self.table(module)
             .and_then(|table| table.marked.get(plain_path(path)))
             .unwrap_or_default()
     }
 
     /// Can shared memory be changed through this type?
     pub fn is_holder(&self, module: &str, path: &str) -> bool {
-        self.modules
-            .get(module)
+        self.table(module)
             .is_some_and(|table| table.holders.contains(plain_path(path)))
     }
 
     /// Are subclasses of this class tables?
     pub fn is_record(&self, module: &str, path: &str) -> bool {
-        self.modules
-            .get(module)
+        self.table(module)
             .is_some_and(|table| table.records.contains(plain_path(path)))
     }
 
@@ -295,22 +308,19 @@ impl Models {
 
     /// Does this error say that a row is there already?
     pub fn is_conflict(&self, module: &str, path: &str) -> bool {
-        self.modules
-            .get(module)
+        self.table(module)
             .is_some_and(|table| table.conflicts.contains(plain_path(path)))
     }
 
     /// Is it another value in every process?
     pub fn is_own_to_process(&self, module: &str, path: &str) -> bool {
-        self.modules
-            .get(module)
+        self.table(module)
             .is_some_and(|table| table.own_to_process.contains(plain_path(path)))
     }
 
     /// Has every thread the fields of such an object for itself?
     pub fn is_own_to_thread(&self, module: &str, path: &str) -> bool {
-        self.modules
-            .get(module)
+        self.table(module)
             .is_some_and(|table| table.own_to_thread.contains(plain_path(path)))
     }
 
@@ -365,7 +375,7 @@ impl Models {
 
     /// Is there anything to say about this path, or about something below it?
     pub fn knows_path(&self, module: &str, path: &str) -> bool {
-        let Some(table) = self.modules.get(module) else {
+        let Some(table) = self.table(module) else {
             return false;
         };
         let path = plain_path(path);
@@ -385,7 +395,7 @@ impl Models {
         let Some(actual) = table.aliases.get(ty) else {
             return false;
         };
-        self.modules.get(&actual.module).is_some_and(|table| {
+        self.table(&actual.module).is_some_and(|table| {
             [method, &any].iter().any(|m| {
                 table
                     .paths
@@ -397,7 +407,7 @@ impl Models {
     /// The type that a name below a module stands for, if the models say that
     /// it is another: `default` of `better-sqlite3` is its `Database`.
     pub fn type_alias(&self, module: &str, path: &str) -> Option<&TypeName> {
-        self.modules.get(module)?.aliases.get(plain_path(path))
+        self.table(module)?.aliases.get(plain_path(path))
     }
 
     /// Enters `source`'s models under `target`'s modules. They are one and the

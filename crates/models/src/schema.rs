@@ -343,6 +343,10 @@ pub struct Effect {
     /// Sends carry an idempotency key here.
     #[serde(default)]
     pub idempotency: Vec<Place>,
+    /// … or are given one beforehand, by a method of one of these names:
+    /// `params.SetIdempotencyKey(key)`.
+    #[serde(default)]
+    pub idempotency_by: Vec<String>,
     /// With `do = "use"`: what many at once cost, if they can be at once (what
     /// blocks the process is one at a time).
     #[serde(default)]

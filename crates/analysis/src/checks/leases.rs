@@ -111,10 +111,14 @@ fn first_long_wait(
     let cfg = Cfg::new(function);
     for wait in waits {
         let inst = &function.blocks[wait.block as usize].insts[wait.inst as usize];
-        let Op::Await { src, .. } = inst.op else {
-            continue;
+        let long = match &inst.op {
+            Op::Await { src, .. } => call_of(function, *src)
+                .is_some_and(|(at, callee)| is_long(cx, edges, f, summary, at, Some(callee))),
+            // Where calls block, most are short: only what is known to ask somebody else counts.
+            Op::Call { .. } => is_long(cx, edges, f, summary, *wait, None),
+            _ => false,
         };
-        if !is_long(cx, edges, f, summary, src) {
+        if !long {
             continue;
         }
         let written = summary.events.iter().any(|e| {
@@ -143,18 +147,16 @@ fn is_unfenced(e: &Event) -> bool {
             .is_none_or(|r| !r.insert && r.conditions.len() < 2)
 }
 
-/// Does waiting for this value take as long as somebody else likes?
+/// Does waiting for this call take as long as somebody else likes? `callee`: it is waited for, so
+/// that one which nobody knows does.
 fn is_long(
     cx: &mut Context<'_, '_>,
     edges: &[Vec<u32>],
     f: FuncId,
     summary: &Summary,
-    src: Var,
+    at: Pos,
+    callee: Option<&Callee>,
 ) -> bool {
-    let function = cx.program.function(f);
-    let Some((at, callee)) = call_of(function, src) else {
-        return false;
-    };
     let here = |e: &&Event| e.at == at;
     if summary
         .events
@@ -175,6 +177,9 @@ fn is_long(
             .enumerate()
             .any(|(g, s)| *s && asks_outside(cx, FuncId(g as u32)));
     }
+    let Some(callee) = callee else {
+        return false;
+    };
     if summary.events.iter().any(|e| e.at == at) {
         return false;
     }
@@ -301,7 +306,7 @@ fn set_if_absent(
         let takes = taken.loc.kind == ResourceKind::Kv
             && taken.mode == Mode::Exclusive
             && taken.call.is_none()
-            && has_time_to_live(cx, function, taken.at);
+            && (taken.lease || has_time_to_live(cx, function, taken.at));
         if !takes || renews(cx, f) {
             continue;
         }
@@ -323,7 +328,7 @@ fn set_if_absent(
                     block: b as u32,
                     inst: i as u32,
                 };
-                if matches!(inst.op, Op::Await { .. })
+                if waits_at(cx, f, &inst.op)
                     && flow::between(function, &cfg, taken.at, at, |_| false).is_some()
                     && flow::between(function, &cfg, at, given.at, |_| false).is_some()
                 {
@@ -343,6 +348,15 @@ fn set_if_absent(
         }
     }
     out
+}
+
+/// Somebody else may decide how long this takes.
+fn waits_at(cx: &Context<'_, '_>, f: FuncId, op: &Op) -> bool {
+    let module = cx.program.function_module[f.0 as usize];
+    let blocks = cx.program.modules[module.0 as usize]
+        .dispatch
+        .is_unguarded();
+    matches!(op, Op::Await { .. }) || blocks && matches!(op, Op::Call { .. })
 }
 
 /// Is one of the arguments `PX`, `EX`, or an object that has them?

@@ -281,9 +281,8 @@ fn bound_of(
     let elsewhere = why.calls.iter().any(|at| {
         let op = &function.blocks[at.block as usize].insts[at.inst as usize].op;
         let about = slicer.of(slice::operands(op));
-        let reads = summary
-            .as_ref()
-            .is_some_and(|s| s.events.iter().any(|e| e.at == *at));
+        let read = |e: &Event| e.at == *at || about.calls.contains(&e.at);
+        let reads = summary.as_ref().is_some_and(|s| s.events.iter().any(read));
         op.dst() != Some(tried) && !about.vars.contains(&tried) && !about.caught && !reads
     });
     if why.outside || elsewhere {

@@ -207,6 +207,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/rust/outside.toml"),
     ),
     (
+        "rust/payments.toml",
+        include_str!("../../libraries/rust/payments.toml"),
+    ),
+    (
         "rust/postgres.toml",
         include_str!("../../libraries/rust/postgres.toml"),
     ),
@@ -591,6 +595,14 @@ static BUILTIN: &[(&str, &str)] = &[
     (
         "go/paths.toml",
         include_str!("../../libraries/go/paths.toml"),
+    ),
+    (
+        "go/payments.toml",
+        include_str!("../../libraries/go/payments.toml"),
+    ),
+    (
+        "go/payments-client.toml",
+        include_str!("../../libraries/go/payments-client.toml"),
     ),
     ("go/pgx.toml", include_str!("../../libraries/go/pgx.toml")),
     (

@@ -279,3 +279,13 @@ fn mistakes_say_where_and_what() {
         assert!(shown.contains(message), "{shown}");
     }
 }
+
+#[test]
+fn any_major_version_of_a_module_is_meant_by_a_star() {
+    let models = Models::builtin("go");
+    let knows = |module: &str| models.call(module, "New").is_some();
+    assert!(knows("github.com/stripe/stripe-go/v82/paymentintent"));
+    assert!(knows("github.com/stripe/stripe-go/v9/paymentintent"));
+    assert!(!knows("github.com/stripe/stripe-go/vendor/paymentintent"));
+    assert!(!knows("github.com/stripe/stripe-go/v/paymentintent"));
+}

@@ -309,3 +309,33 @@ fn a_file_that_is_a_cache() {
         let page = reqwest::get(&name).await?.text().await?;\ntokio::fs::write(&path, &page).await?;\nOk(page)\n}\n}\n";
     assert_eq!(rules(source), Vec::<String>::new());
 }
+
+/// A statement of `sqlx` is put together by a chain of any length, and run by its last step. That the
+/// program has a method of the same name as that step changes nothing.
+#[test]
+fn a_long_chain_is_one_statement() {
+    let rules = |set: &str, row: &str| {
+        let source = format!(
+            "use rmcp::{{tool, tool_router}};\nuse sqlx::{{PgPool, Row}};\npub struct Coaches {{ pool: PgPool }}\n\
+             impl Coaches {{ async fn fetch_one(&self, id: &str) -> anyhow::Result<String> {{ Ok(id.to_owned()) }} }}\n\
+             #[tool_router]\nimpl Coaches {{\n#[tool]\n\
+             async fn edit(&self, id: String, user: String, title: Option<String>) -> anyhow::Result<String> {{\n\
+             let row = sqlx::query(\"SELECT title, tags, kind FROM coaches WHERE id = $1 AND owner = $2\")\
+             .bind(&id).bind(user.to_string()).fetch_one(&self.pool).await?;\n\
+             let old: String = row.get(\"title\");\n{row}\n\
+             let done = sqlx::query(\"UPDATE coaches SET {set} WHERE id = $4 AND owner = $5\")\
+             .bind(title).bind(i64::from(old.len() != 1)).bind(&id).bind(&id).bind(user.to_string()).execute(&self.pool).await?;\n\
+             anyhow::ensure!(done.rows_affected() == 1, \"gone\");\nOk(old)\n}}\n}}\n"
+        );
+        let project = Project::new(&[("src/main.rs", &source)]);
+        project
+            .run("scan src/main.rs --no-config --output json")
+            .rules()
+    };
+    let changed = "let title = title.unwrap_or(old.clone());";
+    assert_eq!(
+        rules("title = $1, flag = $2, by = $3", changed),
+        ["db-lost-update"]
+    );
+    assert!(rules("uses = uses + 1", "let title = 1;").is_empty());
+}
