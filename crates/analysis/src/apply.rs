@@ -620,12 +620,15 @@ impl Interp<'_, '_, '_> {
                 Some(toctou_core::ir::Op::LoadVar { cell, .. }) if cell.owner == self.id => {
                     filled.push((i, cell.var));
                 }
-                _ => {
+                load => {
                     let sym = self.val(*var);
                     let column = self.column_of(&deps, i, count);
                     self.add_deps(sym, &column);
                     // Of what holds it, the field's name says which part is meant.
                     self.taint(sym, &deps);
+                    if let Some(toctou_core::ir::Op::GetField { obj, field, .. }) = load {
+                        self.fill_field(*obj, *field, i, &column);
+                    }
                 }
             }
         }

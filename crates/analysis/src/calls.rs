@@ -691,6 +691,11 @@ impl<'a> Interp<'_, 'a, '_> {
             let item = self.rewrite(*item, &mut inst);
             self.note_kept(list, item);
         }
+        for (part, place) in &summary.known_as {
+            let part = self.rewrite(*part, &mut inst);
+            let place = self.rewrite(*place, &mut inst);
+            self.note_known_as(part, place);
+        }
         let deps = self.map_deps(&summary.ret_deps, &mut inst);
         for (part, deps) in &summary.ret_parts {
             let part = self.rewrite(*part, &mut inst);

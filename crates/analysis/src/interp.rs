@@ -201,6 +201,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub(crate) plain: access::Accesses,
     /// What was put into lists and tables that were made here or given back by what is called.
     pub(crate) kept: FxHashMap<Sym, Vec<Sym>>,
+    /// What results of calls can be, of the places that others know.
+    pub(crate) known_as: FxHashMap<Sym, Vec<Sym>>,
     /// Values of which it was said what type they are: the register that has it.
     pub(crate) asserted: FxHashMap<Sym, Option<Var>>,
     /// Places that something new is put into, or nothing.
@@ -282,6 +284,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             resources: FxHashSet::default(),
             plain: access::Accesses::default(),
             kept: FxHashMap::default(),
+            known_as: FxHashMap::default(),
             asserted: FxHashMap::default(),
             emptied: Vec::new(),
             by_value: FxHashSet::default(),
@@ -626,6 +629,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                 let place = self.cx.syms.make(SymKind::Field(base, *field));
                 let value = self.val(*value);
                 self.note_new_value(place, value);
+                self.note_set(*obj, base, *field, value);
                 if self.is_copy(*obj, base) || self.is_own_to_thread(*obj) {
                     let data = self.deps_of(value);
                     self.taint(place, &data);

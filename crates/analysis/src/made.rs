@@ -70,6 +70,21 @@ impl Interp<'_, '_, '_> {
         self.add_made(class, known);
     }
 
+    /// A field of an object that was just written out is set: `s := &Store{path: p}; s.items = load(p)`.
+    pub(crate) fn note_set(&mut self, obj: Var, base: Sym, field: Name, value: Sym) {
+        let SymKind::Object(fields) = self.cx.syms.kind(base) else {
+            return;
+        };
+        if !self.last_round || fields.len() >= MAX_FIELDS {
+            return;
+        }
+        let mut known: Vec<(Name, Sym)> = fields.iter().filter(|f| f.0 != field).copied().collect();
+        known.push((field, value));
+        if let Some(class) = self.cx.points_to.only_class(self.id, obj) {
+            self.add_made(class, known);
+        }
+    }
+
     /// What is called makes objects of what it is given: `Server::new(store, path)`.
     pub(crate) fn note_maker(&mut self, f: FuncId, args: &[Sym]) {
         if !self.last_round {

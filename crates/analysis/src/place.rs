@@ -528,7 +528,14 @@ impl Interp<'_, '_, '_> {
                     _ => false,
                 }
         };
-        a.len() > 1 && a.len() == b.len() && a.iter().zip(&b).all(|(p, q)| same_part(*p, *q))
+        // In one folder, whether its name is joined to the file's or put before it.
+        let beside = |a: Sym, b: Sym| match (self.cx.syms.kind(a), self.cx.syms.kind(b)) {
+            (SymKind::Concat(x), SymKind::Concat(y)) => x.len() > 1 && x.first() == y.first(),
+            _ => false,
+        };
+        (a.len() > 1 || beside(a[0], b[0]))
+            && a.len() == b.len()
+            && a.iter().zip(&b).all(|(p, q)| same_part(*p, *q))
     }
 
     /// A folder was listed: is what is written one of the names in it? A listing says nothing

@@ -276,6 +276,7 @@ impl Interp<'_, '_, '_> {
             summary.ret_parts = self.parts(ret);
             summary.made = self.made_in_result(ret);
             summary.kept = self.kept_in_result(&values, ret);
+            summary.known_as = self.known_results(&values, ret);
         }
         // Where a guard is a value, who gets none and goes on chose to.
         if self.guarded && !gives_false && true_held != u64::MAX {

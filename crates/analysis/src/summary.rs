@@ -49,6 +49,8 @@ pub struct Summary {
     pub fields: Vec<(Name, Sym)>,
     /// Of an object in what comes back: what its constructor has put into such fields.
     pub made: Vec<(Sym, Vec<(Name, Sym)>)>,
+    /// What comes back, or a part of it, is one of several things: those that others know.
+    pub known_as: Vec<(Sym, Sym)>,
     /// It is what somebody outside answered.
     pub answers: bool,
     /// Reads that decide whether the function fails.

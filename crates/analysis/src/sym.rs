@@ -155,6 +155,7 @@ impl Syms {
             let known = self.kinds.get_index_of(&kind);
             return known.map_or(made, |known| Sym(known as u32));
         }
+        let beside = self.is_beside_fresh(&kind);
         let new = match self.kinds.entry(kind) {
             Entry::Occupied(known) => return Sym(known.index() as u32),
             Entry::Vacant(new) => new,
@@ -196,6 +197,7 @@ impl Syms {
             info.fresh |= c.fresh;
             info.open |= c.open;
         });
+        info.fresh &= !beside;
         if info.depth > MAX_DEPTH || info.size > MAX_SIZE {
             // Equal deep terms stay equal: the stand-in is made from the term itself.
             let site = hash_kind(kind);
@@ -209,6 +211,20 @@ impl Syms {
         let sym = Sym(new.index() as u32);
         new.insert(());
         sym
+    }
+
+    /// A field that an object was not made with is set by somebody: what else is in the object,
+    /// the time at which it was made, says nothing about it.
+    fn is_beside_fresh(&self, kind: &SymKind) -> bool {
+        let SymKind::Field(base, _) = kind else {
+            return false;
+        };
+        match self.kind(*base) {
+            SymKind::Object(fields) => !fields
+                .iter()
+                .any(|&(name, value)| Some(name) == self.rest && self.is_fresh(value)),
+            _ => false,
+        }
     }
 
     /// Is what this would normalise the normaliser's own result?

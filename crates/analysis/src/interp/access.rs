@@ -77,6 +77,8 @@ pub struct Access {
     pub indivisible: bool,
     /// The object that holds the table whose entry is set.
     pub within: Option<Var>,
+    /// What it is known by here, where that is not the place that others know.
+    pub through: Option<Sym>,
     pub(crate) at: Pos,
 }
 
@@ -353,6 +355,7 @@ impl Interp<'_, '_, '_> {
         if self.owner_of(base) == Owner::Own && self.is_part_of_own(obj) {
             return;
         }
+        let found = base;
         let base = self.origin(base);
         let owner = self.owner_of(base);
         if owner == Owner::Own {
@@ -374,6 +377,9 @@ impl Interp<'_, '_, '_> {
             return;
         };
         self.push_access(Spot::Field(class, field), false, write, owner, key);
+        if let Some(access) = self.plain.accesses.last_mut().filter(|_| found != base) {
+            access.through = Some(found);
+        }
     }
 
     /// An entry of a map or slice is read or set.
@@ -454,6 +460,7 @@ impl Interp<'_, '_, '_> {
             return;
         }
         let whole = self.origin(whole);
+        self.content_access(whole, false);
         self.survey_object(whole);
         let element = self.cx.syms.make(SymKind::Element(whole));
         let thing = self.origin(element);
@@ -534,6 +541,7 @@ impl Interp<'_, '_, '_> {
                 key,
                 indivisible: false,
                 within: None,
+                through: None,
                 at: self.at,
             });
         }
@@ -784,6 +792,28 @@ impl Interp<'_, '_, '_> {
             {
                 if bits >> i & 1 == 1 && self.cx.syms.contains(access.key, key) {
                     access.locks.push(lock);
+                }
+            }
+            // What nothing else says the type of, found here or there or in a table of anything, has
+            // its lock with it.
+            let found = access.through.or(match *self.cx.syms.kind(access.key) {
+                SymKind::Field(base, _) => Some(base),
+                _ => None,
+            });
+            if let (Some(found), Spot::Field(class, _)) = (found, access.spot) {
+                for (i, lock) in all.iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1) {
+                    let spot = match *self.cx.syms.kind(lock.key) {
+                        _ if lock.key == found => Spot::Object(class),
+                        SymKind::Field(base, name) if base == found => Spot::Field(class, name),
+                        _ => continue,
+                    };
+                    if locks[i].is_none() {
+                        access.locks.push(HeldLock {
+                            spot,
+                            shared: lock.shared,
+                            once: lock.once,
+                        });
+                    }
                 }
             }
         }

@@ -3,7 +3,7 @@
 use super::Interp;
 use super::access::Owner;
 use crate::effect::{Act, Dep, Deps, Loc, Source};
-use crate::sym::{Sym, SymKind};
+use crate::sym::{self, Sym, SymKind};
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{Cell, Var};
@@ -248,6 +248,20 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             self.push(event);
         }
         self.taint(place, &data);
+    }
+
+    /// `json.Unmarshal(data, &s.notes)`: the field is set, as if by an assignment.
+    pub(crate) fn fill_field(&mut self, obj: Var, field: Name, index: usize, deps: &Deps) {
+        let base = self.val(obj);
+        let place = self.cx.syms.make(SymKind::Field(base, field));
+        let value = (self.cx.syms).unknown(sym::through(self.site(), index as u64 + 1));
+        self.add_deps(value, deps);
+        self.note_set(obj, base, field, value);
+        let ours = self.is_copy(obj, base) || self.is_own_to_thread(obj);
+        if !ours && self.cx.may_be_shared(place) && !self.is_param(self.cx.syms.root(place)) {
+            self.field_access(obj, base, field, true);
+            self.write_memory(place, value, Mode::Blind);
+        }
     }
 
     /// `null`, `false`, `0`, `""`: what a place holds when it holds nothing.

@@ -27,7 +27,19 @@ impl Interp<'_, '_, '_> {
         }
     }
 
-    /// The place that others know a value by, if it was taken out of a list made here.
+    /// A result can be what others know by this place, or by another one.
+    pub(crate) fn note_known_as(&mut self, result: Sym, place: Sym) {
+        if !self.is_racy() || self.owner_of(result) != Owner::Own {
+            return;
+        }
+        let known = self.known_as.entry(result).or_default();
+        if known.len() < MAX_ORIGINS && !known.contains(&place) {
+            known.push(place);
+        }
+    }
+
+    /// The place that others know a value by, if it was taken out of a list made here, or is one
+    /// of several things.
     pub(crate) fn origin(&mut self, sym: Sym) -> Sym {
         if !self.is_racy() || self.owner_of(sym) != Owner::Own {
             return sym;
@@ -57,8 +69,33 @@ impl Interp<'_, '_, '_> {
                 self.contents(list, depth, seen, &mut out);
                 out
             }
-            _ => Vec::new(),
+            _ if seen.contains(&sym) || seen.len() >= MAX_LISTS => Vec::new(),
+            // Found here or found there, as a function gives it back, or by the way that was taken.
+            _ => {
+                seen.push(sym);
+                let mut options = self.known_as.get(&sym).cloned().unwrap_or_default();
+                options.extend(self.alternatives.get(&sym).into_iter().flatten());
+                let mut out = Vec::new();
+                for option in options.into_iter().take(2 * MAX_ORIGINS) {
+                    match self.is_others_place(option) {
+                        // A struct that is given back as it is, is a copy.
+                        true if self.is_plain_struct(option) => {}
+                        true => out.push(option),
+                        false => out.extend(self.origins(option, depth + 1, seen)),
+                    }
+                }
+                out
+            }
         }
+    }
+
+    /// A field, or what is in a list or table, that others know too.
+    fn is_others_place(&self, sym: Sym) -> bool {
+        let place = matches!(
+            self.cx.syms.kind(sym),
+            SymKind::Field(..) | SymKind::Index(..) | SymKind::Element(_)
+        );
+        place && self.owner_of(sym) != Owner::Own
     }
 
     /// What was put into a list, on any way that leads here.
@@ -123,6 +160,39 @@ impl Interp<'_, '_, '_> {
         owners
     }
 
+    /// What a function gives back is one of several things: which of them do others know?
+    pub(crate) fn known_results(&mut self, values: &[Sym], result: Sym) -> Vec<(Sym, Sym)> {
+        let mut out = Vec::new();
+        if !self.is_racy() {
+            return out;
+        }
+        for value in values {
+            // One result or several, of which each has its place.
+            let parts: Vec<(Sym, Sym)> = match self.cx.syms.kind(*value).clone() {
+                SymKind::Object(fields) => (fields.iter().take(4))
+                    .map(|&(name, part)| (self.cx.syms.field(result, name), part))
+                    .collect(),
+                _ => vec![(result, *value)],
+            };
+            for (result, part) in parts {
+                if self.owner_of(result) != Owner::Own {
+                    continue;
+                }
+                let places = match self.is_others_place(part) {
+                    true if self.is_plain_struct(part) => continue,
+                    true => vec![part],
+                    false => self.origins(part, 0, &mut Vec::new()),
+                };
+                for place in places {
+                    if out.len() < MAX_ORIGINS && !out.contains(&(result, place)) {
+                        out.push((result, place));
+                    }
+                }
+            }
+        }
+        out
+    }
+
     /// What the lists that a function gives back hold: each list, and what is in it.
     pub(crate) fn kept_in_result(&mut self, values: &[Sym], result: Sym) -> Vec<(Sym, Sym)> {
         let mut out = Vec::new();
@@ -148,16 +218,9 @@ impl Interp<'_, '_, '_> {
         let mut items = Vec::new();
         self.contents(value, 0, &mut Vec::new(), &mut items);
         for item in items {
-            let shared = |sym: Sym| {
-                let place = matches!(
-                    self.cx.syms.kind(sym),
-                    SymKind::Field(..) | SymKind::Index(..) | SymKind::Element(_)
-                );
-                place && self.owner_of(sym) != Owner::Own
-            };
             // What is in there, or a part of it.
-            let known = shared(item)
-                || matches!(self.cx.syms.kind(item), SymKind::Object(parts) if parts.iter().any(|p| shared(p.1)));
+            let known = self.is_others_place(item)
+                || matches!(self.cx.syms.kind(item), SymKind::Object(parts) if parts.iter().any(|p| self.is_others_place(p.1)));
             if known && !out.contains(&(result, item)) && out.len() < 2 * MAX_ORIGINS {
                 out.push((result, item));
             }

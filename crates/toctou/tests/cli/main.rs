@@ -23,6 +23,7 @@ mod shapes_entries;
 mod shapes_go;
 mod shapes_go_copies;
 mod shapes_go_handed_out;
+mod shapes_go_kept;
 mod shapes_go_rows;
 mod shapes_go_shared;
 mod shapes_go_threads;

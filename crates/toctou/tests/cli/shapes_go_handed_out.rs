@@ -130,6 +130,54 @@ fn safe_list_of_copies() {
     safe(NOTES, &copies, body);
 }
 
+/// A note is found in the one place or the other.
+#[test]
+fn a_thing_of_one_of_two_places() {
+    let find = |here: &str, there: &str| {
+        notes(&format!(
+            "func (s *Store) find(key string) (*Note, bool) {{\ns.mu.RLock()\ndefer s.mu.RUnlock()\nif n, ok := s.notes[key]; ok {{ {here} }}\nfor _, n := range s.old {{\nif n.Key == key {{ {there} }}\n}}\nreturn nil, false\n}}"
+        ))
+    };
+    let fields = format!("{NOTES}; old []*Note");
+    let body = "s.update(in.Key, in.Text)\nn, ok := s.find(in.Key)\nif !ok { return nil, nil, os.ErrNotExist }\nreturn nil, n.Text, nil";
+    let given = "return n, true";
+    dangerous("data-race", &fields, &find(given, given), body);
+    let copied = "own := *n\nreturn &own, true";
+    safe(&fields, &find(copied, copied), body);
+}
+
+/// It may have a lock of its own, and a struct is a copy.
+#[test]
+fn a_thing_of_one_of_two_places_with_its_lock() {
+    let part = "type Part struct { mu sync.Mutex; text string }\nfunc (s *Store) part(key string) *Part {\ns.mu.RLock()\ndefer s.mu.RUnlock()\nif p, ok := s.parts[key]; ok { return p }\nif len(s.old) > 0 { return s.old[0] }\nreturn nil\n}";
+    let fields = "mu sync.RWMutex; parts map[string]*Part; old []*Part";
+    let set =
+        "p := s.part(in.Key)\nif p == nil { return nil, nil, os.ErrNotExist }\np.text = in.Text";
+    dangerous("data-race", fields, part, set);
+    let locked = set.replace(
+        "p.text = in.Text",
+        "p.mu.Lock()\ndefer p.mu.Unlock()\np.text = in.Text",
+    );
+    safe(fields, part, &locked);
+    let find = "func (s *Store) note(key string) (Note, error) {\ns.mu.RLock()\ndefer s.mu.RUnlock()\nif n, ok := s.known[key]; ok { return n, nil }\nif len(s.old) > 0 { return s.old[0], nil }\nreturn Note{}, os.ErrNotExist\n}\nfunc finish(n *Note, text string) { n.Text = text }";
+    let fields = "mu sync.RWMutex; known map[string]Note; old []Note";
+    let body = "n, err := s.note(in.Key)\nif err != nil { return nil, nil, err }\nfinish(&n, in.Text)\nreturn nil, n.Text, nil";
+    safe(fields, find, body);
+}
+
+#[test]
+fn a_table_that_is_written_out() {
+    let set = "func (s *Store) set(key, text string) {\ns.mu.Lock()\ndefer s.mu.Unlock()\ns.texts[key] = text\n}\nfunc (s *Store) save() error {\ndata, err := json.Marshal(s.texts)\nif err != nil { return err }\nreturn os.WriteFile(\"/run/texts\", data, 0o600)\n}";
+    let fields = "mu sync.RWMutex; texts map[string]string";
+    let body = "s.set(in.Key, in.Text)\nreturn nil, nil, s.save()";
+    dangerous("data-race", fields, set, body);
+    let locked = set.replace(
+        "data, err := json.Marshal(s.texts)",
+        "s.mu.RLock()\ndefer s.mu.RUnlock()\ndata, err := json.Marshal(s.texts)",
+    );
+    safe(fields, &locked, body);
+}
+
 #[test]
 fn safe_struct_that_is_given_back_by_value() {
     let find = notes(
