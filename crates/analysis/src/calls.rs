@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
-use toctou_core::ir::{CallKind, Callee, FuncId, FuncKind, Term, Var};
+use toctou_core::ir::{CallKind, Callee, FuncId, FuncKind, Op, Term, Var};
 use toctou_core::{FileRole, Name};
 
 use crate::effect::{Deps, Lock, LockKind};
@@ -361,6 +361,20 @@ impl<'a> Interp<'_, 'a, '_> {
         }
     }
 
+    /// `catch (e) { reject(e) }`: who is told of a failure does not fail by it.
+    fn tells_of_failure(&self) -> bool {
+        let insts = &self.function.blocks[self.at.block as usize].insts;
+        let Some(Op::Call { args, .. }) = insts.get(self.at.inst as usize).map(|i| &i.op) else {
+            return false;
+        };
+        let blocks = self.function.blocks.iter();
+        let mut caught = blocks.filter_map(|b| match b.insts.first()?.op {
+            Op::Catch { dst } => Some(self.val(dst)),
+            _ => None,
+        });
+        matches!(args.as_slice(), [told] if caught.any(|c| c == self.val(told.value)))
+    }
+
     fn symbolic_call(&mut self, callee: Sym, view: &CallView<'_>, value: Sym) {
         let arg_deps = view.args.iter().map(|a| self.deps_of(*a)).collect();
         let call = SymCall {
@@ -379,7 +393,9 @@ impl<'a> Interp<'_, 'a, '_> {
             spawned: false,
         };
         self.calls_yielding = true;
-        self.failing.push(self.at);
+        if !self.tells_of_failure() {
+            self.failing.push(self.at);
+        }
         self.push_sym_call(call);
         self.note_wrapped(callee, view);
     }

@@ -5,6 +5,7 @@
 //! come in as acquisitions like those of a library.
 
 mod begun;
+mod marked;
 mod passes;
 mod whichever;
 
@@ -159,6 +160,7 @@ impl Held {
         held.after_loops = begun::begun_in_loops(interp, &held);
         held.flow(interp, &if_true, 0);
         held.passes = passes::passes(interp, &held);
+        held.passes.extend(marked::passes(interp, &held));
         if !held.passes.is_empty() {
             held.flow(interp, &if_true, 0);
         }

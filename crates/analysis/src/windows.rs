@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
-use toctou_core::ir::{BlockId, Term, Var};
+use toctou_core::ir::{BlockId, Callee, Op, Term, Var};
 use toctou_models::Mode;
 
 use crate::effect::{Act, Deps, Event, Loc, LockKind, Pos, Window};
@@ -277,7 +277,7 @@ impl Interp<'_, '_, '_> {
         if names_only && !self.is_named_by_listing(r as u32, write) {
             return None;
         }
-        let data = data && !counted && !names_only;
+        let data = data && !counted && !names_only && self.may_be_handed(r as u32, read, write);
         let chosen = keyed && self.chose_another(r as u32, write);
         if temp {
             let near = read.call.is_none() || write.call.is_none();
@@ -488,6 +488,47 @@ impl Interp<'_, '_, '_> {
         write.loc.kind == ResourceKind::File
             && write.call.is_some()
             && self.events.iter().enumerate().any(anew)
+    }
+
+    /// Can the call that writes have been given what was read here? Two who read one path have one
+    /// value, so what the callee has read for itself looks as if it was read here.
+    fn may_be_handed(&self, r: u32, read: &Event, write: &Event) -> bool {
+        let block = &self.function.blocks[write.at.block as usize];
+        let (Some(call), Some(inst)) = (write.call, block.insts.get(write.at.inst as usize)) else {
+            return true;
+        };
+        let Op::Call { callee, args, .. } = &inst.op else {
+            return true;
+        };
+        let anew = |(i, e): (usize, &Event)| {
+            e.call == Some(call)
+                && e.act == Act::Read
+                && e.loc == read.loc
+                && write.data.has_event(i as u32)
+        };
+        // What goes by way of memory, or is seen by a function that stands here, is not given.
+        let hidden = |(i, e): (usize, &Event)| {
+            e.loc.kind == ResourceKind::Memory && write.data.has_event(i as u32)
+        };
+        let syms = &self.cx.syms;
+        let is_given = |v: Var| {
+            let value = self.val(v);
+            let sees = |s| matches!(syms.kind(s), SymKind::Func(_) | SymKind::Bound(..));
+            self.deps_of(value).has_event(r) || syms.any(value, sees)
+        };
+        let of = match callee {
+            Callee::Method { obj, .. } => Some(*obj),
+            _ => None,
+        };
+        let below = write.trail.next.as_ref();
+        let inner = below.is_some_and(|f| self.cx.program.function(f.func).parent == Some(self.id));
+        let mut events = self.events.iter().enumerate();
+        read.loc.kind != ResourceKind::File
+            || read.call == write.call
+            || inner
+            || args.iter().map(|a| a.value).chain(of).any(is_given)
+            || events.clone().any(hidden)
+            || !events.any(anew)
     }
 
     /// Does the call that uses a path judge by itself where it leads?

@@ -14,6 +14,7 @@ use toctou_core::rule::{Persona, Scope};
 
 use crate::case::Case;
 use crate::classify::location;
+use crate::rules::{file_check_then_act, file_read_modify_write};
 
 /// By which calls a window's two ends are reached.
 pub(crate) struct Way {
@@ -21,6 +22,10 @@ pub(crate) struct Way {
     scopes: Vec<Scope>,
     /// What is written is made from what was read.
     data: bool,
+    /// A file is read, changed and written by one function.
+    changes_file: bool,
+    /// A file was read or looked for, and that decides what is written.
+    trusts_file: bool,
     /// The caller itself has changed what it read, and hands it on.
     handed_on: bool,
     location: Location,
@@ -33,10 +38,16 @@ pub(crate) struct Way {
 impl Way {
     pub(crate) fn of(case: &Case<'_>, finding: &Finding) -> Self {
         let (read, write) = (&case.w.read, &case.w.write);
+        let files = [
+            file_read_modify_write::META.id,
+            file_check_then_act::META.id,
+        ];
         Self {
             persona: finding.persona,
             scopes: finding.scopes.clone(),
             data: case.w.data,
+            changes_file: finding.rule == file_read_modify_write::META.id && write.len() == 1,
+            trusts_file: files.contains(&finding.rule.as_str()),
             handed_on: case.w.handed_back && !case.w.through_memory,
             location: finding.location.clone(),
             read_in: read.last().map_or(case.w.meet, |spot| spot.func),
@@ -50,11 +61,13 @@ impl Way {
     }
 
     /// Who calls twice what reads, changes and writes each time has the inner window
-    /// twice, and no other: the second reads anew.
+    /// twice, and no other: the second reads anew. So it is with a file that the callee reads by
+    /// itself, whoever has looked at it before.
     fn is_inside(&self, outer: &Self) -> bool {
+        let anew = self.changes_file && outer.trusts_file;
         !outer.handed_on
             && self.write == outer.write
-            && self.read_in == outer.read_in
+            && (self.read_in == outer.read_in || anew)
             && self.persona <= outer.persona
             && (self.data || outer.scopes.iter().all(|scope| self.scopes.contains(scope)))
             && outer.below.contains(&self.location)
@@ -62,15 +75,14 @@ impl Way {
 }
 
 pub(crate) fn drop_outer(list: &mut Vec<(Finding, String)>, ways: &[Way]) {
-    let mut inside: FxHashMap<(Option<Spot>, FuncId), Vec<&Way>> = FxHashMap::default();
+    let mut inside: FxHashMap<Option<Spot>, Vec<&Way>> = FxHashMap::default();
     for way in ways {
-        let same = inside.entry((way.write, way.read_in)).or_default();
-        same.push(way);
+        inside.entry(way.write).or_default().push(way);
     }
     let mut at = ways.iter();
     list.retain(|_| {
         at.next().is_none_or(|outer| {
-            let same = &inside[&(outer.write, outer.read_in)];
+            let same = &inside[&outer.write];
             !same.iter().any(|inner| inner.is_inside(outer))
         })
     });

@@ -16,6 +16,7 @@ mod serve_postgres;
 #[path = "../../../source/tests/common/mod.rs"]
 mod server;
 mod shapes;
+mod shapes_anew;
 mod shapes_buffers;
 mod shapes_doubts;
 mod shapes_doubts_files;
