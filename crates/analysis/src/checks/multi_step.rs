@@ -8,7 +8,8 @@
 //! it beyond doubt, or nearly: a column of one table changes for two keys by
 //! what was there (a transfer), a record goes from one table to another (a
 //! move). The third, rows of two tables under one key, is often meant and
-//! often not: it is for those who want to see more.
+//! often not: it is for those who want to see more. So are two writes in the
+//! rounds of a loop: mostly each round is for a record of its own.
 
 use std::rc::Rc;
 
@@ -20,7 +21,7 @@ use toctou_models::{LockScope, Mode};
 
 use crate::cfg::Cfg;
 use crate::context::{Context, DefectKind, FoundDefect};
-use crate::effect::{Act, Event, Frame, Lock, Pos};
+use crate::effect::{Act, Event, Frame, Lock, Pos, Source};
 use crate::summary::Summary;
 use crate::sym::{Sym, SymKind};
 
@@ -154,8 +155,10 @@ fn judge(
         return None;
     }
     let locked = a.lock.is_some() && b.lock.is_some();
+    let again = |at: Pos| flow::between(function, &cfg, at, at, |_| false).is_some();
+    let each_round = again(from) || again(to);
     Some(FoundDefect {
-        kind: if locked {
+        kind: if locked || each_round {
             DefectKind::RelatedSteps
         } else {
             kind
@@ -260,12 +263,14 @@ fn is_transfer(cx: &Context<'_, '_>, summary: &Summary, a: &Event, b: &Event) ->
     }
 }
 
-/// A row that was read is put into another table and taken out of its own.
+/// A row that was read is put into another table and taken out of its own. A line that tells
+/// of what was removed has columns of its own, and may say what the row was; it is not the row.
 fn is_move(cx: &Context<'_, '_>, summary: &Summary, put: &Event, taken: &Event) -> bool {
     let inserts = put.act == Act::Write && put.row.as_ref().is_some_and(|r| r.insert);
-    if !inserts || taken.act != Act::Delete || put.loc.key == taken.loc.key {
+    if !inserts || taken.act != Act::Delete || put.loc.key == taken.loc.key || is_log(cx, put) {
         return false;
     }
+    let columns = put.row.as_ref().map_or(&[][..], |r| &r.columns);
     let keys = fields(cx, taken);
     let found_by_key = |r: u32| {
         let read = &summary.events[r as usize];
@@ -275,14 +280,20 @@ fn is_move(cx: &Context<'_, '_>, summary: &Summary, put: &Event, taken: &Event) 
                 .iter()
                 .any(|f| keys.contains(f) && !is_constant(cx, f.1))
     };
-    // The whole record, or so much of it that it is the same in another place.
-    let mut attributes: FxHashSet<Option<Name>> = FxHashSet::default();
-    for (r, attribute) in put.data.events() {
-        if found_by_key(r) {
-            attributes.insert(attribute);
+    // The whole record under its own key, or so much of it that it is the same in another place.
+    let mut whole = false;
+    let mut attributes: FxHashSet<Name> = FxHashSet::default();
+    for dep in put.data.iter().filter(|d| !d.implicit && !d.asked) {
+        if let Source::Event(r) = dep.source
+            && found_by_key(r)
+        {
+            whole |= dep.attr.is_none();
+            attributes.extend(dep.attr);
         }
     }
-    attributes.contains(&None) || attributes.len() >= 3
+    let keyed = || keys.iter().all(|(key, _)| columns.contains(key));
+    let kept = attributes.iter().filter(|a| columns.contains(a)).count();
+    whole && (columns.is_empty() || keyed()) || kept >= 2 && attributes.len() >= 3
 }
 
 /// Rows of two tables that are made, or taken away, under one key.

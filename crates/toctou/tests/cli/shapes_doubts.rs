@@ -694,3 +694,42 @@ server.registerTool("t", {{}}, async ({{ id, data }}: any) => {{
     for_the_pedantic("db-check-then-write", &written(""));
     for_everybody("db-check-then-write", &written(": { state: \"taken\" }"));
 }
+
+/// A row that goes from one table to another is one of the two, always. What tells of its removal
+/// is a line about it.
+#[test]
+fn a_row_that_is_moved_and_a_line_about_one_that_is_removed() {
+    let found = "  const found = (await db.query(\"SELECT id, title, body FROM notes WHERE id = $1\", [id])).rows[0];\n  if (!found) throw new Error(\"none\");\n";
+    let gone = "  await db.query(\"DELETE FROM notes WHERE id = $1\", [id]);";
+    let rule = "multi-step-without-transaction";
+    let kept = "  await db.query(\"INSERT INTO old_notes (id, title, body) VALUES ($1, $2, $3)\", [found.id, found.title, found.body]);\n";
+    for_everybody(rule, &tool("", &format!("{found}{kept}{gone}")));
+    let told = "  await db.query(\"INSERT INTO provenance (note_id, operation, details) VALUES ($1, $2, $3)\", [id, \"delete\", JSON.stringify({ reason: text, was: found })]);\n";
+    let reported = scan(&tool("", &format!("{found}{told}{gone}")), "pedantic");
+    assert!(!reported.contains(&rule.to_owned()), "{reported:?}");
+}
+
+/// What is taken from one is given to another, once. In a loop each round has its own record.
+#[test]
+fn two_steps_of_a_transfer_and_two_rounds_of_an_import() {
+    let rule = "multi-step-without-transaction";
+    let step = |key: &str, sign: char| {
+        format!(
+            "  await db.query(\"UPDATE stock SET amount = amount {sign} $2 WHERE shelf = $1\", [{key}, text]);\n"
+        )
+    };
+    for_everybody(
+        rule,
+        &tool(
+            "",
+            &format!("{}{}", step("id.from", '-'), step("id.to", '+')),
+        ),
+    );
+    let rounds = format!(
+        "  for (const line of text.lines) {{\n{}{}  }}\n",
+        step("line.shelf", '+'),
+        step("line.before", '+'),
+    );
+    let reported = scan(&tool("", &rounds), "regular");
+    assert!(!reported.contains(&rule.to_owned()), "{reported:?}");
+}
