@@ -390,7 +390,8 @@ impl Deps {
     /// The set of these words, which are put in order on the way.
     pub fn from_words(words: &mut Vec<u64>) -> Self {
         if !words.is_sorted_by(|a, b| a < b) {
-            words.sort_unstable();
+            // Lists that are sorted each, one after the other: the stable sort merges them.
+            words.sort();
             words.dedup();
         }
         if words.iter().any(|w| w & ASKED != 0) {

@@ -9,6 +9,7 @@ use crate::interp::{InnerWindow, Interp};
 use crate::summary::{Summary, SymCall};
 use crate::sym::{self, Sym, SymKind};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::rc::Rc;
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
@@ -353,6 +354,7 @@ impl<'a> Interp<'_, 'a, '_> {
         }
         let mut out = Growing::new();
         let mut before = u32::MAX;
+        let mut places: SmallVec<[Sym; 16]> = SmallVec::new();
         let mut is_whole = true;
         let mut reads_memory = false;
         for &word in deps.words() {
@@ -389,6 +391,10 @@ impl<'a> Interp<'_, 'a, '_> {
             if event.loc.kind == ResourceKind::Memory && event.act.is_read() {
                 reads_memory = true;
                 let place = event.loc.key;
+                if places.contains(&place) {
+                    continue;
+                }
+                places.push(place);
                 if let Some(given) = self.deps.get(&place) {
                     out.extend(given);
                 }

@@ -12,6 +12,8 @@ mod constrain;
 mod copies;
 mod libraries;
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use toctou_core::ir::{
@@ -58,12 +60,17 @@ const WIDE: usize = 384;
 const MAX_WIDE: usize = 256;
 /// A method that nobody's type is known for is looked up by name, if so few have it.
 const BY_NAME: usize = 3;
+/// So few objects are searched for one by one.
+const FEW_HELD: usize = 24;
 /// So many copies of one register are kept as a list alone.
-const FEW_COPIES: usize = 16;
+const FEW_COPIES: usize = 48;
 
 #[derive(Default)]
 struct NodeData {
+    /// In the order in which they came.
     pts: SmallVec<[ObjId; 2]>,
+    /// The same, where they are many.
+    known: Option<Box<FxHashSet<ObjId>>>,
     copies: SmallVec<[Node; 2]>,
     uses: SmallVec<[u32; 1]>,
     queued: bool,
@@ -73,6 +80,28 @@ struct NodeData {
     cut: bool,
     /// How many of `pts` were propagated already.
     done: u32,
+}
+
+impl NodeData {
+    fn holds(&self, obj: ObjId) -> bool {
+        match &self.known {
+            Some(known) => known.contains(&obj),
+            None => holds(&self.pts, obj),
+        }
+    }
+
+    fn push(&mut self, obj: ObjId) {
+        self.pts.push(obj);
+        match &mut self.known {
+            Some(known) => {
+                known.insert(obj);
+            }
+            None if self.pts.len() == FEW_HELD => {
+                self.known = Some(Box::new(self.pts.iter().copied().collect()));
+            }
+            None => {}
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -178,14 +207,19 @@ pub struct Env<'a, 'm> {
     pub library: &'a mut Library<'m>,
 }
 
+/// Whether so many objects are all that a register can hold, where so many hold more than most.
+fn is_full(held: usize, wide: usize) -> bool {
+    held >= WIDE || held == CAP && wide >= MAX_WIDE
+}
+
 /// Is it among them? Without a way out at each, many are compared at a time.
-fn holds(all: &[ObjId], obj: ObjId) -> bool {
+fn holds<T: Copy + PartialEq>(all: &[T], one: T) -> bool {
     let mut parts = all.chunks_exact(8);
     let found = parts.by_ref().any(|part| {
-        let same = part.iter().map(|o| u32::from(o.0 == obj.0));
+        let same = part.iter().map(|other| u32::from(*other == one));
         same.fold(0, std::ops::BitOr::bitor) != 0
     });
-    found || parts.remainder().contains(&obj)
+    found || parts.remainder().contains(&one)
 }
 
 impl PointsTo {
@@ -277,30 +311,34 @@ impl PointsTo {
         })
     }
 
-    /// Whether so many objects are all that a register can hold.
-    fn is_full(&self, held: usize) -> bool {
-        held >= WIDE || held == CAP && self.wide >= MAX_WIDE
+    fn add(&mut self, node: Node, obj: ObjId) {
+        self.add_all(node, &[obj]);
     }
 
-    fn add(&mut self, node: Node, obj: ObjId) {
-        let full = self.is_full(self.nodes[node.0 as usize].pts.len());
+    fn add_all(&mut self, node: Node, new: &[ObjId]) {
         let data = &mut self.nodes[node.0 as usize];
-        if full {
-            let missed = matches!(self.objs[obj.0 as usize], Obj::Func(_));
-            if missed && !data.cut && !data.pts.contains(&obj) {
-                data.cut = true;
-                self.cut += 1;
+        for (i, &obj) in new.iter().enumerate() {
+            let held = data.pts.len();
+            // What is full stays full.
+            if is_full(held, self.wide) {
+                let is_func = |o: ObjId| matches!(self.objs[o.0 as usize], Obj::Func(_));
+                let missed = |o: &ObjId| is_func(*o) && !data.holds(*o);
+                if !data.cut && new[i..].iter().any(missed) {
+                    data.cut = true;
+                    self.cut += 1;
+                }
+                return;
             }
-            return;
-        }
-        if holds(&data.pts, obj) {
-            return;
-        }
-        self.wide += usize::from(data.pts.len() == CAP);
-        data.pts.push(obj);
-        if !data.queued {
-            data.queued = true;
-            self.worklist.push(node);
+            // Most of what comes is there already.
+            if data.holds(obj) {
+                continue;
+            }
+            data.push(obj);
+            self.wide += usize::from(held == CAP);
+            if !data.queued {
+                data.queued = true;
+                self.worklist.push(node);
+            }
         }
     }
 
@@ -310,7 +348,7 @@ impl PointsTo {
         }
         let target = &self.nodes[to.0 as usize];
         // What is full takes no more.
-        if self.is_full(target.pts.len()) {
+        if is_full(target.pts.len(), self.wide) {
             let is_func = |o: &ObjId| matches!(self.objs[o.0 as usize], Obj::Func(_));
             if !target.cut && target.pts.iter().all(is_func) {
                 self.nodes[to.0 as usize].cut = true;
@@ -321,7 +359,7 @@ impl PointsTo {
         let data = &mut self.nodes[from.0 as usize];
         // A helper's result goes to every caller: only a short list is searched.
         let few = data.copies.len() < FEW_COPIES;
-        if few && data.copies.contains(&to) {
+        if few && holds(&data.copies, to) {
             return;
         }
         if !few {
@@ -334,9 +372,7 @@ impl PointsTo {
         }
         data.copies.push(to);
         let pts = std::mem::take(&mut data.pts);
-        for &obj in &pts {
-            self.add(to, obj);
-        }
+        self.add_all(to, &pts);
         self.nodes[from.0 as usize].pts = pts;
     }
 
@@ -353,11 +389,12 @@ impl PointsTo {
     }
 
     fn field(&mut self, env: &mut Env<'_, '_>, obj: ObjId, name: Name) -> Node {
-        if let Some(&node) = self.fields.get(&(obj, name)) {
-            return node;
-        }
-        let node = self.fresh();
-        self.fields.insert((obj, name), node);
+        let node = Node(self.nodes.len() as u32);
+        match self.fields.entry((obj, name)) {
+            Entry::Occupied(known) => return *known.get(),
+            Entry::Vacant(new) => new.insert(node),
+        };
+        self.nodes.push(NodeData::default());
         self.field_list.entry(obj).or_default().push((name, node));
         if let Obj::Instance(class) = self.objs[obj.0 as usize]
             && let Some((module, ty)) =
@@ -370,11 +407,12 @@ impl PointsTo {
     }
 
     fn elem(&mut self, obj: ObjId) -> Node {
-        if let Some(&node) = self.elems.get(&obj) {
-            return node;
-        }
-        let node = self.fresh();
-        self.elems.insert(obj, node);
+        let node = Node(self.nodes.len() as u32);
+        match self.elems.entry(obj) {
+            Entry::Occupied(known) => return *known.get(),
+            Entry::Vacant(new) => new.insert(node),
+        };
+        self.nodes.push(NodeData::default());
         node
     }
 
@@ -482,9 +520,7 @@ impl PointsTo {
             let new: SmallVec<[ObjId; 8]> = data.pts[from..].into();
             let copies = std::mem::take(&mut data.copies);
             for &to in &copies {
-                for &obj in &new {
-                    self.add(to, obj);
-                }
+                self.add_all(to, &new);
             }
             let data = &mut self.nodes[node.0 as usize];
             data.copies = copies;

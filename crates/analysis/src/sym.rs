@@ -9,6 +9,7 @@
 use indexmap::IndexMap;
 use indexmap::map::Entry;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use toctou_core::Name;
 use toctou_core::ir::{Cell, ClassId, FuncId, ModuleId};
 
@@ -83,6 +84,9 @@ pub enum CalleeSym {
     Value(Sym),
 }
 
+/// Parts of a term, while it is rewritten.
+type Parts = SmallVec<[Sym; 8]>;
+
 /// Terms grow only so deep: past this a term is an [`SymKind::Unknown`].
 const MAX_DEPTH: u8 = 14;
 /// And only so large, counted as a tree: what is rewritten at every call must stay small.
@@ -119,6 +123,12 @@ struct Info {
 }
 
 impl Syms {
+    /// A table for about so many: moving it, again and again, is half of what making them costs.
+    pub fn reserve(&mut self, count: usize) {
+        self.kinds.reserve(count);
+        self.info.reserve(count);
+    }
+
     pub fn kind(&self, sym: Sym) -> &SymKind {
         match self.kinds.get_index(sym.0 as usize) {
             Some((kind, ())) => kind,
@@ -342,14 +352,14 @@ impl Syms {
         new
     }
 
+    /// What is made of the same parts is the same: nothing is made anew for it.
     fn rewrite_children(
         &mut self,
         sym: Sym,
         cache: &mut FxHashMap<Sym, Sym>,
         leaf: &mut dyn FnMut(&mut Self, Sym) -> Option<Sym>,
     ) -> Sym {
-        let kind = self.kind(sym).clone();
-        let kind = match kind {
+        let kind = match *self.kind(sym) {
             SymKind::Field(base, name) => {
                 let base = self.rewrite(base, cache, leaf);
                 return self.field(base, name);
@@ -359,23 +369,57 @@ impl Syms {
                 self.rewrite(index, cache, leaf),
             ),
             SymKind::Element(base) => SymKind::Element(self.rewrite(base, cache, leaf)),
-            SymKind::Bound(f, args) => SymKind::Bound(f, self.rewrite_all(&args, cache, leaf)),
-            SymKind::Object(fields) => SymKind::Object(
-                fields
-                    .iter()
-                    .map(|&(name, value)| (name, self.rewrite(value, cache, leaf)))
-                    .collect(),
-            ),
-            SymKind::Array(items) => SymKind::Array(self.rewrite_all(&items, cache, leaf)),
-            SymKind::Concat(items) => SymKind::Concat(self.rewrite_all(&items, cache, leaf)),
-            SymKind::Join(items) => {
-                let items = self.rewrite_all(&items, cache, leaf);
-                return self.join(items.into_vec());
+            SymKind::Eq(a, b) => {
+                SymKind::Eq(self.rewrite(a, cache, leaf), self.rewrite(b, cache, leaf))
             }
-            SymKind::Call(call) => {
-                let CallSym { callee, recv, args } = *call;
-                let args = self.rewrite_all(&args, cache, leaf);
-                if let (CalleeSym::Method(name), [first, second]) = (callee, &*args)
+            SymKind::Not(a) => SymKind::Not(self.rewrite(a, cache, leaf)),
+            SymKind::Object(ref fields) => {
+                let mut fields: SmallVec<[(Name, Sym); 8]> = SmallVec::from_slice(fields);
+                let mut same = true;
+                for (_, value) in &mut fields {
+                    let new = self.rewrite(*value, cache, leaf);
+                    same &= std::mem::replace(value, new) == new;
+                }
+                if same {
+                    return sym;
+                }
+                SymKind::Object(fields.as_slice().into())
+            }
+            SymKind::Bound(f, ref items) => {
+                let items = Parts::from_slice(items);
+                match self.rewrite_all(items, cache, leaf) {
+                    Some(items) => SymKind::Bound(f, items.as_slice().into()),
+                    None => return sym,
+                }
+            }
+            SymKind::Array(ref items) => {
+                let items = Parts::from_slice(items);
+                match self.rewrite_all(items, cache, leaf) {
+                    Some(items) => SymKind::Array(items.as_slice().into()),
+                    None => return sym,
+                }
+            }
+            SymKind::Concat(ref items) => {
+                let items = Parts::from_slice(items);
+                match self.rewrite_all(items, cache, leaf) {
+                    Some(items) => SymKind::Concat(items.as_slice().into()),
+                    None => return sym,
+                }
+            }
+            SymKind::Join(ref items) => {
+                let items = Parts::from_slice(items);
+                return match self.rewrite_all(items, cache, leaf) {
+                    Some(items) => self.join(items.into_vec()),
+                    None => sym,
+                };
+            }
+            SymKind::Call(ref call) => {
+                let (callee, recv) = (call.callee, call.recv);
+                let old = Parts::from_slice(&call.args);
+                let args = self.rewrite_all(old.clone(), cache, leaf);
+                let same = args.is_none();
+                let args = args.unwrap_or(old);
+                if let (CalleeSym::Method(name), [first, second]) = (callee, args.as_slice())
                     && Some(name) == self.either
                 {
                     match self.kind(*first) {
@@ -384,34 +428,38 @@ impl Syms {
                         _ => {}
                     }
                 }
+                let new = match callee {
+                    CalleeSym::Value(value) => CalleeSym::Value(self.rewrite(value, cache, leaf)),
+                    other => other,
+                };
+                let on = recv.map(|r| self.rewrite(r, cache, leaf));
+                if same && new == callee && on == recv {
+                    return sym;
+                }
                 SymKind::Call(Box::new(CallSym {
-                    callee: match callee {
-                        CalleeSym::Value(sym) => CalleeSym::Value(self.rewrite(sym, cache, leaf)),
-                        other => other,
-                    },
-                    recv: recv.map(|r| self.rewrite(r, cache, leaf)),
-                    args,
+                    callee: new,
+                    recv: on,
+                    args: args.as_slice().into(),
                 }))
             }
-            SymKind::Eq(a, b) => {
-                SymKind::Eq(self.rewrite(a, cache, leaf), self.rewrite(b, cache, leaf))
-            }
-            SymKind::Not(a) => SymKind::Not(self.rewrite(a, cache, leaf)),
-            leaf_kind => leaf_kind,
+            ref leaf_kind => leaf_kind.clone(),
         };
         self.make(kind)
     }
 
+    /// `None` where nothing is another.
     fn rewrite_all(
         &mut self,
-        items: &[Sym],
+        mut items: Parts,
         cache: &mut FxHashMap<Sym, Sym>,
         leaf: &mut dyn FnMut(&mut Self, Sym) -> Option<Sym>,
-    ) -> Box<[Sym]> {
-        items
-            .iter()
-            .map(|&s| self.rewrite(s, cache, leaf))
-            .collect()
+    ) -> Option<Parts> {
+        let mut same = true;
+        for item in &mut items {
+            let new = self.rewrite(*item, cache, leaf);
+            same &= std::mem::replace(item, new) == new;
+        }
+        (!same).then_some(items)
     }
 
     /// `base.name`, looking into literals and through copies.

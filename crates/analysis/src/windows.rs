@@ -634,14 +634,15 @@ impl Interp<'_, '_, '_> {
                         && !self.is_age(right)
                         && !matches!(self.cx.syms.kind(s), SymKind::Str(_) | SymKind::Bool(_))
                 };
-                let asked = call.callee == crate::sym::CalleeSym::Method(self.cx.words.op)
-                    && self.is_refused_otherwise(control, write.at.block);
+                if call.callee != crate::sym::CalleeSym::Method(self.cx.words.op) {
+                    return None;
+                }
                 let found = match (counted(left) && limit(right), counted(right) && limit(left)) {
                     (true, _) => Some(right),
                     (_, true) => Some(left),
                     _ => None,
                 };
-                found.filter(|_| asked)
+                found.filter(|_| self.is_refused_otherwise(control, write.at.block))
             })
             .collect()
     }
@@ -653,13 +654,13 @@ impl Interp<'_, '_, '_> {
         let Some(other) = ways.get(usize::from(control.way == 0)) else {
             return false;
         };
-        let mut seen: FxHashSet<u32> = FxHashSet::default();
+        let mut seen = vec![false; self.cfg.succs.len()];
         let mut work = vec![block];
         while let Some(at) = work.pop() {
             if at == other.to.0 {
                 return false;
             }
-            if seen.insert(at) {
+            if !std::mem::replace(&mut seen[at as usize], true) {
                 work.extend(self.cfg.succs[at as usize].iter().map(|edge| edge.to.0));
             }
         }

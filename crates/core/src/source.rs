@@ -49,14 +49,8 @@ pub struct LineColumn {
 
 impl SourceFile {
     pub fn new(path: Arc<str>, text: Arc<str>, role: FileRole) -> Self {
-        let line_starts = std::iter::once(0)
-            .chain(
-                text.bytes()
-                    .enumerate()
-                    .filter(|&(_, b)| b == b'\n')
-                    .map(|(i, _)| i as u32 + 1),
-            )
-            .collect();
+        let breaks = text.match_indices('\n').map(|(at, _)| at as u32 + 1);
+        let line_starts = std::iter::once(0).chain(breaks).collect();
         Self {
             path,
             text,

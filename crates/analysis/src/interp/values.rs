@@ -4,8 +4,11 @@ use std::rc::Rc;
 
 use super::Interp;
 use crate::cfg::Control;
-use crate::effect::{Act, Dep, Deps, Event, Source, word_of_answer, word_of_choice, word_of_field};
+use crate::effect::{
+    Act, Dep, Deps, Event, Growing, Source, word_of_answer, word_of_choice, word_of_field,
+};
 use crate::sym::{self, CallSym, CalleeSym, Sym, SymKind};
+use smallvec::SmallVec;
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{BlockId, Term, Var};
@@ -361,7 +364,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         // Terms share parts: a long list is mostly repetition.
         if out.len() - begin > 256 {
             let mut own = out.split_off(begin);
-            own.sort_unstable();
+            own.sort();
             own.dedup();
             out.append(&mut own);
         }
@@ -383,15 +386,25 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         if let Some(known) = conditions.blocks.get(&block) {
             return Rc::clone(known);
         }
-        let mut out = Deps::default();
+        let mut all: SmallVec<[Deps; 8]> = SmallVec::new();
         for control in self.cfg.controls_of(block).iter() {
             let deps = conditions
                 .controls
                 .entry(*control)
                 .or_insert_with(|| self.condition_deps(control.block, control.way));
-            out.extend(deps);
+            if !deps.is_empty() && !all.contains(deps) {
+                all.push(deps.clone());
+            }
         }
-        let out = Rc::new(out);
+        // One is handed on as it is: others may have it, too.
+        let out = Rc::new(match all.as_slice() {
+            [one] => one.clone(),
+            many => {
+                let mut out = Growing::new();
+                many.iter().for_each(|deps| out.extend(deps));
+                out.end()
+            }
+        });
         conditions.blocks.insert(block, Rc::clone(&out));
         out
     }
