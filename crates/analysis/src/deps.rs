@@ -291,7 +291,7 @@ fn count_new(a: &[u64], b: &[u64]) -> usize {
 /// Both, if that is more than the first.
 fn merged(a: &[u64], b: &[u64]) -> Option<Buffer> {
     if a.len() + b.len() > MAX_DEPS && a.iter().chain(b).any(|w| w & ASKED != 0) {
-        let adds = |w: &u64| (w & ASKED == 0 || a.len() < MAX_DEPS) && !a.contains(w);
+        let adds = |w: &u64| (w & ASKED == 0 || a.len() < MAX_DEPS) && a.binary_search(w).is_err();
         return b.iter().any(adds).then(|| {
             let all = Deps::from_words(&mut [a, b].concat());
             Buffer::from_slice(&all.0)
@@ -432,14 +432,17 @@ impl Deps {
 
     /// The set of what becomes of each.
     fn each(&self, becomes: impl Fn(u64) -> Option<u64>) -> Self {
-        let words: Buffer = self.0.iter().filter_map(|word| becomes(*word)).collect();
-        if *words == *self.0 {
+        let is_other = |word: &u64| becomes(*word) != Some(*word);
+        let Some(first) = self.0.iter().position(is_other) else {
             return self.clone();
-        }
-        Self::of(words)
+        };
+        let (same, others) = self.0.split_at(first);
+        let mut words = Buffer::from_slice(same);
+        words.extend(others.iter().filter_map(|word| becomes(*word)));
+        Self::of(&mut words)
     }
 
-    fn of(mut words: Buffer) -> Self {
+    fn of(words: &mut Buffer) -> Self {
         if !words.is_sorted_by(|a, b| a < b) {
             words.sort_unstable();
             words.dedup();
@@ -495,7 +498,7 @@ impl Deps {
 
 impl FromIterator<Dep> for Deps {
     fn from_iter<T: IntoIterator<Item = Dep>>(iter: T) -> Self {
-        Self::of(iter.into_iter().map(Dep::pack).collect())
+        Self::of(&mut iter.into_iter().map(Dep::pack).collect())
     }
 }
 

@@ -114,16 +114,21 @@ impl Interp<'_, '_, '_> {
         if !memory || !own || read.act != Act::Read {
             return false;
         }
+        let place = write.loc.key == read.loc.key;
+        let entry = place && write.loc.entry.is_some()
+            || matches!(self.cx.syms.kind(write.loc.key), SymKind::Index(base, _) if *base == read.loc.key);
+        // Most are about other places, and what is compared with what takes long to find out.
+        if !place && !entry {
+            return false;
+        }
         if self.runs_out(r, write) {
             return write.loc == read.loc && self.reads_in_place(read, w);
         }
         if !self.is_limited(r, write) {
             return false;
         }
-        let entry = write.loc.key == read.loc.key && write.loc.entry.is_some()
-            || matches!(self.cx.syms.kind(write.loc.key), SymKind::Index(base, _) if *base == read.loc.key);
         match write.act {
-            Act::Append => write.loc.key == read.loc.key && !self.is_there_already(write),
+            Act::Append => place && !self.is_there_already(write),
             Act::Write => {
                 entry
                     || write.loc == read.loc

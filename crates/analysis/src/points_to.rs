@@ -10,6 +10,7 @@ mod answers;
 mod by_name;
 mod constrain;
 mod copies;
+mod held;
 mod libraries;
 
 use std::collections::hash_map::Entry;
@@ -24,6 +25,7 @@ use toctou_core::{FileRole, Name, Names};
 use crate::entity::{Entities, Entity, EntityId, GLOBAL};
 use crate::library::{Call as CallRule, Library};
 use crate::linkage::{Binding, Linkage, TypeTarget};
+use held::{Held, holds};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Node(u32);
@@ -60,17 +62,12 @@ const WIDE: usize = 384;
 const MAX_WIDE: usize = 256;
 /// A method that nobody's type is known for is looked up by name, if so few have it.
 const BY_NAME: usize = 3;
-/// So few objects are searched for one by one.
-const FEW_HELD: usize = 24;
 /// So many copies of one register are kept as a list alone.
 const FEW_COPIES: usize = 48;
 
 #[derive(Default)]
 struct NodeData {
-    /// In the order in which they came.
-    pts: SmallVec<[ObjId; 2]>,
-    /// The same, where they are many.
-    known: Option<Box<FxHashSet<ObjId>>>,
+    pts: Held,
     copies: SmallVec<[Node; 2]>,
     uses: SmallVec<[u32; 1]>,
     queued: bool,
@@ -80,28 +77,6 @@ struct NodeData {
     cut: bool,
     /// How many of `pts` were propagated already.
     done: u32,
-}
-
-impl NodeData {
-    fn holds(&self, obj: ObjId) -> bool {
-        match &self.known {
-            Some(known) => known.contains(&obj),
-            None => holds(&self.pts, obj),
-        }
-    }
-
-    fn push(&mut self, obj: ObjId) {
-        self.pts.push(obj);
-        match &mut self.known {
-            Some(known) => {
-                known.insert(obj);
-            }
-            None if self.pts.len() == FEW_HELD => {
-                self.known = Some(Box::new(self.pts.iter().copied().collect()));
-            }
-            None => {}
-        }
-    }
 }
 
 #[derive(Clone, Copy)]
@@ -212,16 +187,6 @@ fn is_full(held: usize, wide: usize) -> bool {
     held >= WIDE || held == CAP && wide >= MAX_WIDE
 }
 
-/// Is it among them? Without a way out at each, many are compared at a time.
-fn holds<T: Copy + PartialEq>(all: &[T], one: T) -> bool {
-    let mut parts = all.chunks_exact(8);
-    let found = parts.by_ref().any(|part| {
-        let same = part.iter().map(|other| u32::from(*other == one));
-        same.fold(0, std::ops::BitOr::bitor) != 0
-    });
-    found || parts.remainder().contains(&one)
-}
-
 impl PointsTo {
     pub fn solve(env: &mut Env<'_, '_>) -> Self {
         let program = env.program;
@@ -317,23 +282,25 @@ impl PointsTo {
 
     fn add_all(&mut self, node: Node, new: &[ObjId]) {
         let data = &mut self.nodes[node.0 as usize];
+        // What is full stays full, and says so once.
+        if data.cut && is_full(data.pts.len(), self.wide) {
+            return;
+        }
         for (i, &obj) in new.iter().enumerate() {
+            // Most of what comes is there already.
+            if data.pts.has(obj) {
+                continue;
+            }
             let held = data.pts.len();
-            // What is full stays full.
             if is_full(held, self.wide) {
                 let is_func = |o: ObjId| matches!(self.objs[o.0 as usize], Obj::Func(_));
-                let missed = |o: &ObjId| is_func(*o) && !data.holds(*o);
-                if !data.cut && new[i..].iter().any(missed) {
+                if !data.cut && new[i..].iter().any(|o| is_func(*o) && !data.pts.has(*o)) {
                     data.cut = true;
                     self.cut += 1;
                 }
                 return;
             }
-            // Most of what comes is there already.
-            if data.holds(obj) {
-                continue;
-            }
-            data.push(obj);
+            data.pts.push(obj);
             self.wide += usize::from(held == CAP);
             if !data.queued {
                 data.queued = true;

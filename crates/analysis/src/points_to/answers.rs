@@ -139,7 +139,7 @@ impl PointsTo {
     /// Fields of the object literals that a register may hold, with the functions in them.
     pub fn function_fields(&self, f: FuncId, v: Var) -> Vec<(Name, FuncId)> {
         let mut out = Vec::new();
-        for obj in &self.nodes[self.node(f, v).0 as usize].pts {
+        for obj in self.nodes[self.node(f, v).0 as usize].pts.iter() {
             for (name, node) in self.field_list.get(obj).into_iter().flatten() {
                 for o in self.objects(*node) {
                     if let Obj::Func(f) = o {
@@ -156,12 +156,12 @@ impl PointsTo {
     /// Objects in a register, with a field's node looked up on each. Of a list, those in it.
     pub fn field_functions(&self, f: FuncId, v: Var, path: &[Name]) -> Vec<(ObjId, FuncId)> {
         let mut at: Vec<(ObjId, ObjId)> = Vec::new();
-        for &obj in &self.nodes[self.node(f, v).0 as usize].pts {
+        for &obj in self.nodes[self.node(f, v).0 as usize].pts.iter() {
             let listed = match self.objs[obj.0 as usize] {
                 Obj::Array(_) => self.elems.get(&obj),
                 _ => None,
             };
-            let listed = listed.map(|elem| &self.nodes[elem.0 as usize].pts);
+            let listed = listed.map(|elem| self.nodes[elem.0 as usize].pts.iter());
             at.extend(listed.into_iter().flatten().map(|o| (*o, *o)));
             at.push((obj, obj));
         }

@@ -1,0 +1,96 @@
+//! What a register holds: a list in the order in which things came, and a table to look them up in
+//! where they are many.
+//!
+//! Nine of ten objects that come to a register of many are there already, and most of the time of
+//! the solver went into finding that out. Numbers of objects are dense, so that a multiplication
+//! and one look is nearly always all there is to do.
+
+use smallvec::SmallVec;
+
+use super::ObjId;
+
+/// So few are searched for one by one.
+const FEW: usize = 24;
+const EMPTY: u32 = u32::MAX;
+
+#[derive(Default)]
+pub(super) struct Held {
+    list: SmallVec<[ObjId; 2]>,
+    /// Open addressing, at most half full; empty where they are few.
+    table: Box<[u32]>,
+}
+
+impl std::ops::Deref for Held {
+    type Target = [ObjId];
+
+    fn deref(&self) -> &[ObjId] {
+        &self.list
+    }
+}
+
+impl Held {
+    #[inline]
+    pub(super) fn has(&self, obj: ObjId) -> bool {
+        if self.table.is_empty() {
+            return holds(&self.list, obj);
+        }
+        self.table[self.slot(obj)] == obj.0
+    }
+
+    /// Adds what is not there yet.
+    pub(super) fn push(&mut self, obj: ObjId) {
+        self.list.push(obj);
+        let held = self.list.len();
+        if held * 2 > self.table.len() && held >= FEW {
+            self.table = vec![EMPTY; (held * 4).next_power_of_two()].into();
+            for at in 0..held {
+                let obj = self.list[at];
+                let slot = self.slot(obj);
+                self.table[slot] = obj.0;
+            }
+        } else if !self.table.is_empty() {
+            let slot = self.slot(obj);
+            self.table[slot] = obj.0;
+        }
+    }
+
+    /// Where it is, or would be.
+    #[inline]
+    fn slot(&self, obj: ObjId) -> usize {
+        let mask = self.table.len() - 1;
+        let mut at = (obj.0.wrapping_mul(0x9e37_79b1) >> 16) as usize & mask;
+        while self.table[at] != obj.0 && self.table[at] != EMPTY {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+}
+
+/// Is it among them? Without a way out at each, many are compared at a time.
+pub(super) fn holds<T: Copy + PartialEq>(all: &[T], one: T) -> bool {
+    let mut parts = all.chunks_exact(8);
+    let found = parts.by_ref().any(|part| {
+        let same = part.iter().map(|other| u32::from(*other == one));
+        same.fold(0, std::ops::BitOr::bitor) != 0
+    });
+    found || parts.remainder().contains(&one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_and_many_are_found_and_keep_their_order() {
+        let mut held = Held::default();
+        // Numbers that collide, and that lie side by side.
+        let numbers = (0..300u32).map(|n| if n % 2 == 0 { n << 16 } else { n });
+        for (count, n) in numbers.clone().enumerate() {
+            assert!(!held.has(ObjId(n)), "{n}");
+            held.push(ObjId(n));
+            assert!(numbers.clone().take(count + 1).all(|n| held.has(ObjId(n))));
+        }
+        assert!(held.iter().map(|obj| obj.0).eq(numbers));
+        assert!(!held.has(ObjId(7_000)));
+    }
+}
