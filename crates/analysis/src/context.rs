@@ -360,9 +360,6 @@ impl<'a, 'm> Context<'a, 'm> {
             names_beside: None,
             words,
         };
-        let insts = program.functions.iter().flat_map(|f| &f.blocks);
-        cx.syms
-            .reserve(insts.map(|b| b.insts.len()).sum::<usize>() / 2);
         cx.syms.rest = Some(cx.names.intern("..."));
         cx.syms.either = Some(cx.words.either);
         cx.syms.normalisers = crate::normal::normalisers(program, &cx.names);

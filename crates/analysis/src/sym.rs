@@ -123,12 +123,6 @@ struct Info {
 }
 
 impl Syms {
-    /// A table for about so many: moving it, again and again, is half of what making them costs.
-    pub fn reserve(&mut self, count: usize) {
-        self.kinds.reserve(count);
-        self.info.reserve(count);
-    }
-
     pub fn kind(&self, sym: Sym) -> &SymKind {
         match self.kinds.get_index(sym.0 as usize) {
             Some((kind, ())) => kind,

@@ -42,7 +42,7 @@ impl Held {
         self.list.push(obj);
         let held = self.list.len();
         if held * 2 > self.table.len() && held >= FEW {
-            self.table = vec![EMPTY; (held * 4).next_power_of_two()].into();
+            self.table = vec![EMPTY; (held * 2).next_power_of_two()].into();
             for at in 0..held {
                 let obj = self.list[at];
                 let slot = self.slot(obj);
