@@ -316,7 +316,12 @@ impl Interp<'_, '_, '_> {
                     || (read.act == Act::List && self.is_listed(read, write, r))
             }
             ResourceKind::Row => read.loc.key == write.loc.key && self.same_row(read, write, r),
-            ResourceKind::Kv => read.loc.key == write.loc.key && read.loc.entry == write.loc.entry,
+            ResourceKind::Kv => {
+                let same = read.loc.key == write.loc.key
+                    || self.is_carried(write, r)
+                        && self.is_same_record(read.loc.key, write.loc.key, r);
+                same && read.loc.entry == write.loc.entry
+            }
             ResourceKind::Memory => {
                 read.loc.key == write.loc.key
                     || self.is_under_own_key(read, write, r)

@@ -65,6 +65,39 @@ fn safe_what_the_caller_made_itself_is_merged() {
     assert_eq!(lost_updates(tool), ["Boards.update"]);
 }
 
+/// A record is read by an id that was given, and put back by the one that is in it.
+fn put_back(key: &str) -> String {
+    let helpers = format!(
+        r#"import {{ Redis }} from "ioredis";
+const client = new Redis();
+const keyOf = (id: string) => `task:${{id}}`;
+async function save(task: any) {{
+  await client.set({key}, JSON.stringify(task));
+}}"#
+    );
+    let tool = r#"  const text = await client.get(keyOf(entry.id));
+  if (!text) throw new Error("no such task");
+  const task = JSON.parse(text);
+  await save({ ...task, title: entry.title });"#;
+    server(&helpers, tool)
+}
+
+#[test]
+fn dangerous_record_under_its_own_id() {
+    dangerous(
+        "regular",
+        &["db-lost-update"],
+        &[],
+        &put_back("keyOf(task.id)"),
+    );
+}
+
+#[test]
+fn safe_record_under_another_name() {
+    safe(&[], &put_back("`archived:${task.id}`"));
+    safe(&[], &put_back("`task:${task.id}:copy`"));
+}
+
 #[test]
 fn dangerous_file_of_lowdb() {
     let opened = r#"import { Low } from "lowdb";
