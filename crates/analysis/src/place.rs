@@ -10,7 +10,7 @@ use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{BinOp, Callee, Op, Var};
 use toctou_models::Mode;
 
-use crate::effect::{Act, Dep, Event, Pos, Row, Source};
+use crate::effect::{Act, Dep, Deps, Event, Pos, Row, Source};
 use crate::interp::Interp;
 use crate::sym::{self, CalleeSym, Sym, SymKind};
 
@@ -94,15 +94,32 @@ impl Interp<'_, '_, '_> {
         let Some(value) = write.value else {
             return false;
         };
+        // Of two who find a row open and close it, each may do more than that.
+        let row = write.loc.kind == ResourceKind::Row;
+        if row && self.is_constant(value) {
+            return false;
+        }
         self.decisions(write.at.block)
             .iter()
             .any(|&(_, sym, same)| {
                 let SymKind::Eq(a, b) = *self.cx.syms.kind(sym) else {
                     return false;
                 };
-                let old = |s: Sym| self.deps_of(s).has_event(r as u32);
+                let old = |s: Sym| {
+                    let deps = self.deps_of(s);
+                    let of_it = deps.has_event(r as u32);
+                    of_it && (!row || self.is_all_that_was_asked(r as u32, &deps, write))
+                };
                 !same && (a == value && old(b) || b == value && old(a))
             })
+    }
+
+    /// Of the row that an event read, was nothing asked but whether there is one, and this?
+    fn is_all_that_was_asked(&self, r: u32, this: &Deps, write: &Event) -> bool {
+        let others = self.cx.words.others;
+        let asked = write.ctrl.on_event(r).filter_map(|d| d.attr);
+        let mut asked = asked.filter(|a| !others.contains(a));
+        asked.all(|a| this.on_event(r).any(|d| d.attr == Some(a)))
     }
 
     /// How much there is in memory was compared with a limit, and then there is more of it:
