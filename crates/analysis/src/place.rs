@@ -28,7 +28,9 @@ impl Interp<'_, '_, '_> {
                 return false;
             }
             let counter = match self.cx.syms.kind(s) {
-                SymKind::Field(_, field) => self.cx.counted_fields.contains(field),
+                SymKind::Field(base, field) => {
+                    self.cx.counted_fields.contains(field) || self.is_new_part(*base, *field)
+                }
                 SymKind::Cell(cell) | SymKind::VarLoc(cell) => self.cx.mutable_cells.contains(cell),
                 _ => false,
             };
@@ -38,6 +40,16 @@ impl Interp<'_, '_, '_> {
             sym::for_each_child(self.cx.syms.kind(s), |c| stack.push(c));
         }
         false
+    }
+
+    /// Is it what a function put anew into each of the objects that a list was made of?
+    fn is_new_part(&self, object: Sym, field: Name) -> bool {
+        match self.cx.syms.kind(object) {
+            SymKind::Element(list) | SymKind::Index(list, _) => {
+                self.new_parts.contains(&(*list, field))
+            }
+            _ => false,
+        }
     }
 
     /// Does the call that contains the write look for itself, before it writes?

@@ -146,6 +146,33 @@ load();"#;
     dangerous("regular", RMW, &[], &adds(variable, tool));
 }
 
+/// Files that are written beside their places first, all together.
+fn drafts(name: &str) -> String {
+    let save = format!(
+        r#"async function save(files: any[]) {{
+  const call = crypto.randomUUID();
+  const drafts = files.map((file) => ({{ ...file, draft: {name} }}));
+  await Promise.all(drafts.map((file) => writeFile(file.draft, file.text)));
+  for (const file of drafts) await fs.promises.rename(file.draft, file.place);
+}}"#
+    );
+    adds(
+        &save,
+        r#"  await save([{ place: "a.json", text: entry.a }, { place: "b.json", text: entry.b }]);"#,
+    )
+}
+
+#[test]
+fn safe_names_that_are_made_anew_for_each_of_a_list() {
+    safe(&[], &drafts("`${file.place}.${call}.tmp`"));
+}
+
+#[test]
+fn dangerous_names_that_are_the_same_in_every_call() {
+    let temp = &["shared-temp-path"];
+    dangerous("regular", temp, &[], &drafts("`${file.place}.tmp`"));
+}
+
 /// What is written is not what was loaded, or only this process writes there.
 #[test]
 fn safe_state_that_no_other_process_shares() {
