@@ -408,13 +408,3 @@ void main();"#,
     );
     assert_eq!(found, NOTHING);
 }
-
-/// FN: `includes` is a question to a text as often as to a list, and is not known to be one.
-#[test]
-fn fn_list_that_is_asked_by_includes() {
-    let before = "declare function send(x: unknown): Promise<void>;\nconst names: string[] = [];";
-    let tool = r#"if (names.includes(text)) throw new Error("there is one");
-await send(text);
-names.push(text);"#;
-    assert!(rules(before, tool).is_empty());
-}
