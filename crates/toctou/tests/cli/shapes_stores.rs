@@ -1,7 +1,7 @@
 //! Stores that a library or a class of the server keeps, and what callers hand on to them.
 
 use crate::common::Project;
-use crate::common::shapes::{dangerous, safe};
+use crate::common::shapes::{dangerous, safe, scan};
 
 const RMW: &[&str] = &["file-read-modify-write"];
 
@@ -393,6 +393,65 @@ fn dangerous_lock_file_that_is_removed_for_its_age() {
     }
   }"#;
     dangerous("regular", lock, &[], &stale_lock(before));
+}
+
+/// Looked at since it could not be created: what is there is another's, and nothing to put right.
+#[test]
+fn dangerous_lock_file_that_is_removed_since_it_is_in_the_way() {
+    let taking = |create: &str, old: &str| {
+        format!(
+            r#"  for (let attempt = 0; ; attempt++) {{
+    try {{
+      {create}
+      break;
+    }} catch (error: any) {{
+      if (error.code !== "EEXIST" || attempt > 50) throw error;
+      if ({old}) await fs.unlink("notes.lock");
+      await new Promise((resolve) => setTimeout(resolve, 100 + Math.random() * 100));
+    }}
+  }}"#
+        )
+    };
+    let write = r#"await fs.writeFile("notes.lock", String(process.pid), { flag: "wx" });"#;
+    let open = r#"await fs.open("notes.lock", "wx");"#;
+    let age = r#"Date.now() - (await fs.stat("notes.lock")).mtimeMs > 60_000"#;
+    let owner = r#"!isRunning(Number(await fs.readFile("notes.lock", "utf8")))"#;
+    for create in [write, open] {
+        for old in [age, owner] {
+            let source = stale_lock(&taking(create, old));
+            dangerous("regular", &["broken-lock"], &[], &source);
+        }
+    }
+}
+
+/// What was created since the look is the call's own: to write into it, or to take it away again,
+/// has nothing to do with what was there before.
+#[test]
+fn a_lock_file_is_written_by_who_has_created_it() {
+    let taking = r#"  for (let attempt = 0; ; attempt++) {
+    try {
+      const mine = await fs.open("notes.lock", "wx");
+      try {
+        await mine.writeFile(String(process.pid));
+        break;
+      } catch (error) {
+        await mine.close();
+        await fs.unlink("notes.lock");
+        throw error;
+      }
+    } catch (error: any) {
+      if (error.code !== "EEXIST" || attempt > 50) throw error;
+      const owner = Number(await fs.readFile("notes.lock", "utf8"));
+      if (!isRunning(owner)) await fs.unlink("notes.lock");
+      await new Promise((resolve) => setTimeout(resolve, 100 + Math.random() * 100));
+    }
+  }"#;
+    assert_eq!(scan(&stale_lock(taking), "regular"), ["broken-lock"]);
+    let waiting = taking.replace(
+        "if (!isRunning(owner)) await fs.unlink(\"notes.lock\");",
+        "console.error(owner);",
+    );
+    assert_eq!(scan(&stale_lock(&waiting), "regular"), Vec::<String>::new());
 }
 
 #[test]
