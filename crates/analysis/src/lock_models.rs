@@ -281,12 +281,13 @@ impl Interp<'_, '_, '_> {
         false
     }
 
-    /// Is it a class that is called a lock, and no block and no clock?
+    /// Is it a class that is called a lock, and no block, no clock, and nothing that is locked?
     fn is_in_lock(&self) -> bool {
         let class = crate::roots::enclosing_class(self.cx, self.id);
         class.is_some_and(|class| {
             let name = self.cx.program.classes[class.0 as usize].name;
-            self.cx.names.text(name).contains("Lock")
+            let mut after = self.cx.names.text(name).split("Lock").skip(1);
+            after.any(|rest| !rest.starts_with("ed"))
         })
     }
 }

@@ -256,4 +256,5 @@ fn dangerous_file_of_a_class_that_is_not() {
     let rmw = &["file-read-modify-write"];
     dangerous("regular", rmw, &[], &created("NotesBlock"));
     dangerous("regular", rmw, &[], &created("NotesMarker"));
+    dangerous("regular", rmw, &[], &created("LockedNotes"));
 }
