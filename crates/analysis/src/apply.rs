@@ -482,6 +482,7 @@ impl Interp<'_, '_, '_> {
         for r in callback_results {
             let deps = self.deps_of(r);
             self.add_deps(value, &deps);
+            self.note_new_parts(value, r);
         }
         if let SymKind::New(_, NewOf::Ext(e)) = *self.cx.syms.kind(value)
             && e == self.cx.words.promise
@@ -489,6 +490,14 @@ impl Interp<'_, '_, '_> {
             self.calls_yielding = true;
         }
         value
+    }
+
+    /// `files.map((f) => ({ f, draft: f.path + randomUUID() }))`: whoever calls has drafts of its own.
+    fn note_new_parts(&mut self, list: Sym, one: Sym) {
+        if let SymKind::Object(fields) = self.cx.syms.kind(one) {
+            let new = fields.iter().filter(|(_, v)| self.cx.syms.is_fresh(*v));
+            self.new_parts.extend(new.map(|(name, _)| (list, *name)));
+        }
     }
 
     /// `found.map(|v| v.id)` is the `id` of what was found. `found.map(|_| 1)` is that only where

@@ -161,6 +161,8 @@ pub struct Interp<'c, 'a, 'm> {
     from_tables: FxHashSet<Sym>,
     /// What nobody but the call and who called it can have set.
     pub(crate) own: FxHashSet<Sym>,
+    /// Fields of what is in lists that functions made entry by entry, which are another at every call.
+    pub(crate) new_parts: FxHashSet<(Sym, Name)>,
     /// Receivers that were used as tables.
     pub tables: FxHashSet<Sym>,
     /// The statement at hand stands further below.
@@ -260,6 +262,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             from_stores: FxHashSet::default(),
             from_tables: FxHashSet::default(),
             own: FxHashSet::default(),
+            new_parts: FxHashSet::default(),
             tables: FxHashSet::default(),
             through: None,
             conditions: RefCell::default(),

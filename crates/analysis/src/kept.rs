@@ -5,8 +5,9 @@
 //!
 //! The load and the write are in different calls, often far apart, so no
 //! function sees both: this looks at the whole program, when all summaries are
-//! there. Where a call loads the file itself, be it only the first time, the
-//! ordinary windows have it.
+//! there. Where a call loads the file itself before it writes, be it only the
+//! first time, the ordinary windows have it. That another call loads it (one
+//! that asks for another folder, one that begins a session) changes nothing.
 
 use std::rc::Rc;
 
@@ -16,8 +17,9 @@ use toctou_core::ir::{Cell, ClassId, FuncId, FuncKind, Op};
 use toctou_core::{FileRole, Name, Span};
 use toctou_models::Mode;
 
+use crate::cfg::Cfg;
 use crate::context::{Context, FoundEntry};
-use crate::effect::{Act, Event, Source, Trail, Window};
+use crate::effect::{Act, Dep, Event, Pos, Source, Trail, Window};
 use crate::made::Made;
 use crate::order;
 use crate::roots::is_served;
@@ -34,6 +36,8 @@ enum Keeper {
 struct Load {
     trail: Trail,
     site: u64,
+    /// A call may do so as well.
+    again: bool,
 }
 
 type Loads = FxHashMap<(Keeper, Sym, Option<ClassId>), Load>;
@@ -53,9 +57,8 @@ pub(crate) fn windows(
         .iter()
         .filter(|r| r.kind == EntryKind::Startup && role(cx, r.handler) == FileRole::Product);
     let begun = order::reachable(edges, begun.map(|r| r.handler));
-    let at_start = |f: FuncId| begun[f.0 as usize] && !called[f.0 as usize];
-    let changed = changed(cx, &called);
-    let loads = loads(cx, at_start, &changed);
+    let changes = changes(cx, &called);
+    let loads = loads(cx, &begun, &called, &changes);
     if loads.is_empty() {
         return Vec::new();
     }
@@ -84,6 +87,7 @@ pub(crate) fn windows(
     }
     let mut out: Vec<Rc<Window>> = nearest
         .into_values()
+        .filter(|(_, write, load)| !load.again || !is_loaded_before(cx, &called, load, write))
         .map(|(f, write, load)| {
             let id = sym::through(load.site, write.site);
             let mut window = Window::between_processes(f, &load.trail, &write, id);
@@ -107,9 +111,18 @@ fn is_whole(e: &Event) -> bool {
         && !e.constant
 }
 
-/// Fields that calls change. What was only read when the process started is the same for all.
-fn changed(cx: &Context<'_, '_>, called: &[bool]) -> FxHashSet<Keeper> {
-    let mut out = FxHashSet::default();
+/// What calls do to fields and variables.
+#[derive(Default)]
+struct Changes {
+    /// What was only read when the process started is the same for all.
+    changed: FxHashSet<Keeper>,
+    /// Only ever set as a whole to what somebody gives, with nothing in it of what was there: a token.
+    replaced: FxHashSet<Keeper>,
+}
+
+fn changes(cx: &Context<'_, '_>, called: &[bool]) -> Changes {
+    let mut out = Changes::default();
+    let mut in_part: FxHashSet<Keeper> = FxHashSet::default();
     for f in (0..cx.summaries.len() as u32).map(FuncId) {
         let Some(summary) = cx.summaries[f.0 as usize].as_ref() else {
             continue;
@@ -118,23 +131,101 @@ fn changed(cx: &Context<'_, '_>, called: &[bool]) -> FxHashSet<Keeper> {
             continue;
         }
         for event in &summary.events {
-            if event.loc.kind == ResourceKind::Memory
-                && event.act.is_write()
-                && let Some(keeper) = keeper(cx, f, event.loc.key)
-            {
-                out.insert(keeper);
+            if event.loc.kind != ResourceKind::Memory || !event.act.is_write() {
+                continue;
+            }
+            let Some(keeper) = keeper(cx, f, event.loc.key) else {
+                continue;
+            };
+            out.changed.insert(keeper);
+            let of_itself = |(e, _): (u32, Option<Name>)| {
+                let read = summary.events.get(e as usize);
+                read.is_some_and(|read| self::keeper(cx, f, read.loc.key) == Some(keeper))
+            };
+            let whole = is_place(cx, event.loc.key) && event.act == Act::Write;
+            let given = |d: Dep| matches!(d.source, Source::Param(_)) && !d.implicit;
+            if !whole || event.data.events().any(of_itself) {
+                in_part.insert(keeper);
+            } else if event.call.is_none() && event.data.iter().any(given) {
+                out.replaced.insert(keeper);
             }
         }
     }
+    out.replaced.retain(|keeper| !in_part.contains(keeper));
     out
 }
 
-fn loads(
-    cx: &mut Context<'_, '_>,
-    at_start: impl Fn(FuncId) -> bool,
-    changed: &FxHashSet<Keeper>,
-) -> Loads {
+/// Is it all of a field or variable, and no entry or part of what is in it?
+fn is_place(cx: &Context<'_, '_>, place: Sym) -> bool {
+    match *cx.syms.kind(place) {
+        SymKind::Field(base, _) => matches!(cx.syms.kind(base), SymKind::This),
+        SymKind::VarLoc(_) | SymKind::Cell(_) => true,
+        _ => false,
+    }
+}
+
+/// Is there a call that loads the file and then writes it?
+fn is_loaded_before(cx: &Context<'_, '_>, called: &[bool], load: &Load, write: &Event) -> bool {
+    let is_at = |e: &Event, trail: &Trail| {
+        let (here, there) = (e.trail.last(), trail.last());
+        (here.func, here.span) == (there.func, there.span)
+    };
+    (0..cx.summaries.len()).any(|f| {
+        let Some(summary) = cx.summaries[f].as_ref().filter(|_| called[f]) else {
+            return false;
+        };
+        let of_load = |e: &&Event| e.act == Act::Read && is_at(e, &load.trail);
+        let of_write = |e: &&Event| e.act == Act::Write && is_at(e, &write.trail);
+        let writes: Vec<&Event> = summary.events.iter().filter(of_write).collect();
+        let mut reads = summary.events.iter().filter(of_load).peekable();
+        if writes.is_empty() || reads.peek().is_none() {
+            return false;
+        }
+        let cfg = Cfg::new(cx.program.function(FuncId(f as u32)));
+        reads.any(|read| {
+            // What one call does, the function that it calls is asked.
+            let apart = |w: &&&Event| read.call.is_none() || read.call != w.call;
+            let mut later = writes.iter().filter(apart);
+            later.any(|write| leads_to(&cfg, read.at, write.at))
+        })
+    })
+}
+
+fn leads_to(cfg: &Cfg, from: Pos, to: Pos) -> bool {
+    if from.block == to.block && from.inst < to.inst {
+        return true;
+    }
+    let mut seen: FxHashSet<u32> = FxHashSet::default();
+    let mut work = vec![from.block];
+    while let Some(block) = work.pop() {
+        let next = cfg.succs[block as usize].iter().map(|edge| edge.to.0);
+        for next in next.filter(|b| seen.insert(*b)) {
+            if next == to.block {
+                return true;
+            }
+            work.push(next);
+        }
+    }
+    false
+}
+
+fn loads(cx: &mut Context<'_, '_>, begun: &[bool], called: &[bool], changes: &Changes) -> Loads {
+    let at_start = |f: FuncId| begun[f.0 as usize];
+    let again = |f: FuncId| called[f.0 as usize];
     let mut out = Loads::default();
+    // One that no call does says more.
+    let mut note = |key: (Keeper, Sym, Option<ClassId>), load: Load| {
+        if load.again && changes.replaced.contains(&key.0) {
+            return;
+        }
+        let known = out.entry(key).or_insert_with(|| Load {
+            trail: Rc::clone(&load.trail),
+            ..load
+        });
+        if known.again && !load.again {
+            *known = load;
+        }
+    };
     for f in (0..cx.summaries.len() as u32).map(FuncId) {
         let Some(summary) = cx.summaries[f.0 as usize].clone() else {
             continue;
@@ -163,10 +254,16 @@ fn loads(
                     continue;
                 }
                 if let Some((file, class)) = file(cx, f, read.loc.key) {
-                    out.entry((keeper, file, class)).or_insert(Load {
+                    let load = Load {
                         trail: Rc::clone(&read.trail),
                         site: read.site,
-                    });
+                        again: again(f) || again(read.trail.last().func),
+                    };
+                    // What calls do to it is known by the name that the function has for it.
+                    if load.again && kept.call.is_some() {
+                        continue;
+                    }
+                    note((keeper, file, class), load);
                 }
             }
         }
@@ -180,20 +277,20 @@ fn loads(
                 continue;
             }
             let keeper = Keeper::Field(made.class, loaded.field);
-            if !changed.contains(&keeper) && !cx.is_holder_field(loaded.field) {
+            if !changes.changed.contains(&keeper) && !cx.is_holder_field(loaded.field) {
                 continue;
             }
             let load = || Load {
                 trail: Rc::clone(&loaded.trail),
                 site: loaded.site,
+                again: again(made.func) || again(loaded.trail.last().func),
             };
             // By what the object knows it, and by a name that everybody knows.
             if let Some((file, own)) = of_object(cx, &made, loaded.file) {
-                let class = own.then_some(made.class);
-                out.entry((keeper, file, class)).or_insert_with(load);
+                note((keeper, file, own.then_some(made.class)), load());
             }
             if let Some((file, None)) = file(cx, made.func, loaded.file) {
-                out.entry((keeper, file, None)).or_insert_with(load);
+                note((keeper, file, None), load());
             }
         }
     }

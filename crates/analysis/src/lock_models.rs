@@ -272,11 +272,22 @@ impl Interp<'_, '_, '_> {
                     .map(|n| self.cx.names.text(n)),
                 _ => None,
             };
-            if text.is_some_and(|t| t.to_ascii_lowercase().contains("lock")) {
+            let named = text.is_some_and(|t| t.to_ascii_lowercase().contains("lock"));
+            if named || matches!(self.cx.syms.kind(s), SymKind::This) && self.is_in_lock() {
                 return true;
             }
             crate::sym::for_each_child(self.cx.syms.kind(s), |c| stack.push(c));
         }
         false
+    }
+
+    /// Is it a class that is called a lock, and no block, no clock, and nothing that is locked?
+    fn is_in_lock(&self) -> bool {
+        let class = crate::roots::enclosing_class(self.cx, self.id);
+        class.is_some_and(|class| {
+            let name = self.cx.program.classes[class.0 as usize].name;
+            let mut after = self.cx.names.text(name).split("Lock").skip(1);
+            after.any(|rest| !rest.starts_with("ed"))
+        })
     }
 }

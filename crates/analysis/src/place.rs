@@ -10,7 +10,7 @@ use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{BinOp, Callee, Op, Var};
 use toctou_models::Mode;
 
-use crate::effect::{Act, Dep, Event, Pos, Row, Source};
+use crate::effect::{Act, Dep, Deps, Event, Pos, Row, Source};
 use crate::interp::Interp;
 use crate::sym::{self, CalleeSym, Sym, SymKind};
 
@@ -28,7 +28,9 @@ impl Interp<'_, '_, '_> {
                 return false;
             }
             let counter = match self.cx.syms.kind(s) {
-                SymKind::Field(_, field) => self.cx.counted_fields.contains(field),
+                SymKind::Field(base, field) => {
+                    self.cx.counted_fields.contains(field) || self.is_new_part(*base, *field)
+                }
                 SymKind::Cell(cell) | SymKind::VarLoc(cell) => self.cx.mutable_cells.contains(cell),
                 _ => false,
             };
@@ -38,6 +40,16 @@ impl Interp<'_, '_, '_> {
             sym::for_each_child(self.cx.syms.kind(s), |c| stack.push(c));
         }
         false
+    }
+
+    /// Is it what a function put anew into each of the objects that a list was made of?
+    fn is_new_part(&self, object: Sym, field: Name) -> bool {
+        match self.cx.syms.kind(object) {
+            SymKind::Element(list) | SymKind::Index(list, _) => {
+                self.new_parts.contains(&(*list, field))
+            }
+            _ => false,
+        }
     }
 
     /// Does the call that contains the write look for itself, before it writes?
@@ -94,15 +106,32 @@ impl Interp<'_, '_, '_> {
         let Some(value) = write.value else {
             return false;
         };
+        // Of two who find a row open and close it, each may do more than that.
+        let row = write.loc.kind == ResourceKind::Row;
+        if row && self.is_constant(value) {
+            return false;
+        }
         self.decisions(write.at.block)
             .iter()
             .any(|&(_, sym, same)| {
                 let SymKind::Eq(a, b) = *self.cx.syms.kind(sym) else {
                     return false;
                 };
-                let old = |s: Sym| self.deps_of(s).has_event(r as u32);
+                let old = |s: Sym| {
+                    let deps = self.deps_of(s);
+                    let of_it = deps.has_event(r as u32);
+                    of_it && (!row || self.is_all_that_was_asked(r as u32, &deps, write))
+                };
                 !same && (a == value && old(b) || b == value && old(a))
             })
+    }
+
+    /// Of the row that an event read, was nothing asked but whether there is one, and this?
+    fn is_all_that_was_asked(&self, r: u32, this: &Deps, write: &Event) -> bool {
+        let others = self.cx.words.others;
+        let asked = write.ctrl.on_event(r).filter_map(|d| d.attr);
+        let mut asked = asked.filter(|a| !others.contains(a));
+        asked.all(|a| this.on_event(r).any(|d| d.attr == Some(a)))
     }
 
     /// How much there is in memory was compared with a limit, and then there is more of it:
@@ -321,7 +350,12 @@ impl Interp<'_, '_, '_> {
                     || (read.act == Act::List && self.is_listed(read, write, r))
             }
             ResourceKind::Row => read.loc.key == write.loc.key && self.same_row(read, write, r),
-            ResourceKind::Kv => read.loc.key == write.loc.key && read.loc.entry == write.loc.entry,
+            ResourceKind::Kv => {
+                let same = read.loc.key == write.loc.key
+                    || self.is_carried(write, r)
+                        && self.is_same_record(read.loc.key, write.loc.key, r);
+                same && read.loc.entry == write.loc.entry
+            }
             ResourceKind::Memory => {
                 read.loc.key == write.loc.key
                     || self.is_under_own_key(read, write, r)

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{Op, Var};
-use toctou_models::sql::{self, Conflict, Kind, Value};
+use toctou_models::sql::{self, Conflict, Kind, Operand, Value};
 use toctou_models::{Do, LockScope, Mode, PlaceBase, PlaceExpr};
 
 use crate::calls::CallView;
@@ -370,9 +370,11 @@ impl Interp<'_, '_, '_> {
             self.cx.inserted.insert(table);
         }
         let row = Rc::new(row);
+        let value = self.only_value(s, holes, params, count);
         let mut event = self.event(act, loc);
         event.mode = mode;
         event.data = data;
+        event.value = value;
         event.key_deps = key_deps;
         event.row = Some(Rc::clone(&row));
         let id = self.push(event);
@@ -383,6 +385,31 @@ impl Interp<'_, '_, '_> {
             return self.push(read);
         }
         id
+    }
+
+    /// Of a statement that sets one column, beside such as the time: what it is set to.
+    fn only_value(
+        &mut self,
+        s: &sql::Statement,
+        holes: &[Sym],
+        params: Option<Sym>,
+        count: usize,
+    ) -> Option<Sym> {
+        if s.kind != Kind::Update {
+            return None;
+        }
+        let mut given = s.assignments.iter().filter(|a| match &a.value {
+            Value::Expression(operands) => operands.iter().any(|o| *o != Operand::Now),
+            Value::Operand(o) => *o != Operand::Now,
+            Value::Relative => true,
+        });
+        match (given.next(), given.next()) {
+            (Some(one), None) => match &one.value {
+                Value::Operand(o) => self.operand(o, holes, params, count),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// A document store's or ORM's call.

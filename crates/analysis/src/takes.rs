@@ -1,11 +1,13 @@
 //! Windows whose write does not wait for the answer: what was read is deleted
 //! and then judged, or judged to choose another place than the one looked at.
 
+use rustc_hash::FxHashSet;
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{Op, Term, Var};
+use toctou_models::Mode;
 
-use crate::cfg::Control;
+use crate::cfg::{Control, EdgeKind};
 use crate::effect::{Act, Dep, Deps, Event, Loc, Pos, Source, Window};
 use crate::held::{Held, MAX_ACQUIRES};
 use crate::interp::Interp;
@@ -72,10 +74,17 @@ impl Interp<'_, '_, '_> {
     }
 
     /// Is the place looked at only after it was written, and so before the next round of a loop?
-    /// Or after it was opened for the write: who opens it once more has looked before.
+    /// Or after it was opened for the write: who opens it once more has looked before. (What was
+    /// to be created and is there, another has opened.)
     pub(crate) fn looks_after(&self, read: &Event, write: &Event) -> bool {
-        let opened =
-            |e: &Event| e.act == Act::Open && e.loc == write.loc && self.is_before(e, write);
+        let created = |at: Pos| {
+            let exclusive = |e: &Event| e.mode == Mode::Exclusive && e.loc == write.loc;
+            self.events.iter().any(|e| e.at == at && exclusive(e))
+        };
+        let opened = |e: &Event| {
+            let before = e.act == Act::Open && e.loc == write.loc && self.is_before(e, write);
+            before && !created(e.at)
+        };
         let (before, after): (Vec<&Event>, Vec<&Event>) = self
             .events
             .iter()
@@ -85,14 +94,48 @@ impl Interp<'_, '_, '_> {
             || !before.is_empty() && !after.iter().any(|e| self.is_before(read, e))
     }
 
+    /// Is it another file than the one that was looked at, whichever way leads here? One that was
+    /// created meanwhile, where there was none any more.
+    pub(crate) fn is_made_anew(&self, read: &Event, write: &Event) -> bool {
+        let made = |e: &&Event| {
+            e.mode == Mode::Exclusive
+                && e.act == Act::Write
+                && e.loc == write.loc
+                && e.at != write.at
+        };
+        let made: Vec<Pos> = self.events.iter().filter(made).map(|e| e.at).collect();
+        if made.is_empty() || write.loc.kind != ResourceKind::File {
+            return false;
+        }
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
+        let mut work = vec![(read.at.block, read.at.inst + 1)];
+        while let Some((block, start)) = work.pop() {
+            let here = |at: &Pos| at.block == block && at.inst >= start;
+            let first = made.iter().filter(|at| here(at)).map(|at| at.inst).min();
+            if here(&write.at) && first.is_none_or(|first| write.at.inst < first) {
+                return false;
+            }
+            // Where it could not be created, what is there is what was there.
+            let next = self.cfg.succs[block as usize].iter();
+            let next = next.filter(|edge| first.is_none() || edge.kind == EdgeKind::Handler);
+            work.extend(next.map(|edge| (edge.to.0, 0)).filter(|n| seen.insert(n.0)));
+        }
+        true
+    }
+
     /// A handler of failures, for what was written and then looked at, does not ask whether it
-    /// is there: it puts things back.
+    /// is there: it puts things back. (What could not be created since it is there is another's.)
     pub(crate) fn puts_right(&self, r: usize, write: &Event) -> bool {
         let read = &self.events[r];
+        let created = |event: &Event| {
+            let first = |e: &Event| e.mode == Mode::Exclusive && e.loc == event.loc;
+            first(event) || (self.events.iter()).any(|e| first(e) && self.is_before(e, event))
+        };
         self.is_handler_block(write.at.block)
             && self.events.iter().enumerate().any(|(e, event)| {
                 event.act.is_write()
                     && event.loc == read.loc
+                    && !created(event)
                     && event.at != write.at
                     && !self.is_handler_block(event.at.block)
                     && !self.is_before(read, event)

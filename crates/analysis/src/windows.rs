@@ -309,7 +309,7 @@ impl Interp<'_, '_, '_> {
                 }
             }
         }
-        if self.is_done_by_both(read, write) {
+        if self.is_done_by_both(read, write) || !temp && self.is_made_anew(read, write) {
             return None;
         }
         let taken = !tested && self.taken_by(w).iter().any(|t| t.0 as usize == r);

@@ -189,20 +189,6 @@ fn fn_table_that_is_too_long() {
     );
 }
 
-/// The row gets the value that it was found not to have: doing that twice changes
-/// nothing. What a test compares with is not kept, so it looks like a state machine.
-#[test]
-fn fp_row_that_is_set_to_what_it_was_compared_with() {
-    let found = rules(
-        r#"import { Pool } from "pg";
-const pool = new Pool();"#,
-        r#"  const { rows } = await pool.query("SELECT status FROM tasks WHERE id = $1", ["t1"]);
-  if (rows[0].status === text) return { content: [] };
-  await pool.query("UPDATE tasks SET status = $1 WHERE id = $2", [text, "t1"]);"#,
-    );
-    assert_eq!(found, ["db-check-then-write"]);
-}
-
 /// Rule ids of what the regular persona sees in a Go server.
 fn go_rules(body: &str) -> Vec<String> {
     let source = format!(
@@ -421,14 +407,4 @@ void main();"#,
   await connection();"#,
     );
     assert_eq!(found, NOTHING);
-}
-
-/// FN: `includes` is a question to a text as often as to a list, and is not known to be one.
-#[test]
-fn fn_list_that_is_asked_by_includes() {
-    let before = "declare function send(x: unknown): Promise<void>;\nconst names: string[] = [];";
-    let tool = r#"if (names.includes(text)) throw new Error("there is one");
-await send(text);
-names.push(text);"#;
-    assert!(rules(before, tool).is_empty());
 }

@@ -138,7 +138,11 @@ fn what_is_left_is_counted_down_after_a_wait() {
 fn a_list_is_searched_by_the_entry_itself() {
     let wait = "await new Promise((done) => setTimeout(done, 100));";
     let names = "const names: string[] = [];";
-    for test in ["names.indexOf(name) >= 0", "names.indexOf(name) !== -1"] {
+    for test in [
+        "names.indexOf(name) >= 0",
+        "names.indexOf(name) !== -1",
+        "names.includes(name)",
+    ] {
         let test = format!("if ({test}) throw new Error(\"taken\");");
         let racy = format!("{test}\n  {wait}\n  names.push(name);");
         expect(&["memory-check-then-act"], &tool(names, &racy));

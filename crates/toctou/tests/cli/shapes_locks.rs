@@ -202,3 +202,59 @@ fn dangerous_limit_of_more_or_of_each_call() {
     lost(limited(P_LIMIT, "const limit = pLimit(2);", ""));
     lost(limited(P_LIMIT, "", "const limit = pLimit(1);"));
 }
+
+/// A file that a class creates exclusively, and removes.
+fn created(class: &str) -> String {
+    format!(
+        r#"import {{ McpServer }} from "@modelcontextprotocol/sdk/server/mcp.js";
+import {{ open, readFile, unlink, writeFile }} from "node:fs/promises";
+class {class} {{
+  private handle: any = null;
+  constructor(private readonly path: string) {{}}
+  async begin() {{
+    for (let attempt = 0; attempt < 3; attempt += 1) {{
+      try {{
+        this.handle = await open(this.path, "wx");
+        return;
+      }} catch (error: any) {{
+        if (error.code !== "EEXIST") throw error;
+      }}
+    }}
+    throw new Error("somebody else is at it");
+  }}
+  async end() {{
+    await this.handle.close();
+    await unlink(this.path);
+  }}
+}}
+const server = new McpServer({{ name: "notes", version: "1.0.0" }});
+server.registerTool("add", {{}}, async ({{ note }}: {{ note: string }}) => {{
+  const mine = new {class}("notes.busy");
+  await mine.begin();
+  try {{
+    const notes = JSON.parse(await readFile("notes.json", "utf8"));
+    notes.push(note);
+    await writeFile("notes.json", JSON.stringify(notes));
+  }} finally {{
+    await mine.end();
+  }}
+  return {{ content: [] }};
+}});
+"#
+    )
+}
+
+/// What its file is called does not matter.
+#[test]
+fn safe_file_of_a_class_that_is_called_a_lock() {
+    safe(&[], &created("NotesLock"));
+    safe(&[], &created("LockFile"));
+}
+
+#[test]
+fn dangerous_file_of_a_class_that_is_not() {
+    let rmw = &["file-read-modify-write"];
+    dangerous("regular", rmw, &[], &created("NotesBlock"));
+    dangerous("regular", rmw, &[], &created("NotesMarker"));
+    dangerous("regular", rmw, &[], &created("LockedNotes"));
+}

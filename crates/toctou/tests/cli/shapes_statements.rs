@@ -461,3 +461,43 @@ server.registerTool(\"debit\", {{}}, async ({{ id, n }}: any) => {{
     expect(NOTHING, &sequelize(", lock: true"));
     expect(NOTHING, &sequelize(", lock: t.LOCK.UPDATE"));
 }
+
+/// A row is asked for and then set, unless `same` holds.
+fn set_unless(same: &str, set: &str) -> String {
+    format!(
+        r#"import {{ Pool }} from "pg";
+const pool = new Pool();
+server.registerTool("tool", {{}}, async ({{ id, text }}: any) => {{
+  const {{ rows }} = await pool.query("SELECT status, title FROM tasks WHERE id = $1", [id]);
+  if ({same}) return {{ content: [] }};
+  {set}
+  return {{ content: [] }};
+}});
+"#
+    )
+}
+
+/// To leave out a statement that changes nothing is to run it.
+#[test]
+fn a_row_that_is_set_to_what_it_was_compared_with() {
+    let set = r#"await pool.query("UPDATE tasks SET status = $1 WHERE id = $2", [text, id]);"#;
+    expect(NOTHING, &set_unless("rows[0].status === text", set));
+    let and_when = r#"await pool.query("UPDATE tasks SET status = $1, at = now() WHERE id = $2", [text, id]);"#;
+    expect(NOTHING, &set_unless("rows[0].status === text", and_when));
+}
+
+#[test]
+fn a_row_that_is_compared_with_something_else() {
+    let check = &["db-check-then-write"];
+    let set = r#"await pool.query("UPDATE tasks SET status = $1 WHERE id = $2", [text, id]);"#;
+    // More was asked of it than whether it is the same.
+    let locked = r#"rows[0].status === text || rows[0].title === "locked""#;
+    expect(check, &set_unless(locked, set));
+    // Who finds it open may do more than close it.
+    let close =
+        r#"await pool.query("UPDATE tasks SET status = $1 WHERE id = $2", ["closed", id]);"#;
+    expect(check, &set_unless(r#"rows[0].status === "closed""#, close));
+    // Something else is set with it, over what somebody else has set meanwhile.
+    let both = r#"await pool.query("UPDATE tasks SET status = $1, title = $2 WHERE id = $3", [text, text + "!", id]);"#;
+    expect(check, &set_unless("rows[0].status === text", both));
+}

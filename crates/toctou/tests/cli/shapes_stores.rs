@@ -1,7 +1,7 @@
 //! Stores that a library or a class of the server keeps, and what callers hand on to them.
 
 use crate::common::Project;
-use crate::common::shapes::{dangerous, safe};
+use crate::common::shapes::{dangerous, safe, scan};
 
 const RMW: &[&str] = &["file-read-modify-write"];
 
@@ -63,6 +63,39 @@ fn safe_what_the_caller_made_itself_is_merged() {
   if (!board) throw new Error("no such board");
   await boards.update(entry.board, { title: entry.title });"#;
     assert_eq!(lost_updates(tool), ["Boards.update"]);
+}
+
+/// A record is read by an id that was given, and put back by the one that is in it.
+fn put_back(key: &str) -> String {
+    let helpers = format!(
+        r#"import {{ Redis }} from "ioredis";
+const client = new Redis();
+const keyOf = (id: string) => `task:${{id}}`;
+async function save(task: any) {{
+  await client.set({key}, JSON.stringify(task));
+}}"#
+    );
+    let tool = r#"  const text = await client.get(keyOf(entry.id));
+  if (!text) throw new Error("no such task");
+  const task = JSON.parse(text);
+  await save({ ...task, title: entry.title });"#;
+    server(&helpers, tool)
+}
+
+#[test]
+fn dangerous_record_under_its_own_id() {
+    dangerous(
+        "regular",
+        &["db-lost-update"],
+        &[],
+        &put_back("keyOf(task.id)"),
+    );
+}
+
+#[test]
+fn safe_record_under_another_name() {
+    safe(&[], &put_back("`archived:${task.id}`"));
+    safe(&[], &put_back("`task:${task.id}:copy`"));
 }
 
 #[test]
@@ -360,6 +393,65 @@ fn dangerous_lock_file_that_is_removed_for_its_age() {
     }
   }"#;
     dangerous("regular", lock, &[], &stale_lock(before));
+}
+
+/// Looked at since it could not be created: what is there is another's, and nothing to put right.
+#[test]
+fn dangerous_lock_file_that_is_removed_since_it_is_in_the_way() {
+    let taking = |create: &str, old: &str| {
+        format!(
+            r#"  for (let attempt = 0; ; attempt++) {{
+    try {{
+      {create}
+      break;
+    }} catch (error: any) {{
+      if (error.code !== "EEXIST" || attempt > 50) throw error;
+      if ({old}) await fs.unlink("notes.lock");
+      await new Promise((resolve) => setTimeout(resolve, 100 + Math.random() * 100));
+    }}
+  }}"#
+        )
+    };
+    let write = r#"await fs.writeFile("notes.lock", String(process.pid), { flag: "wx" });"#;
+    let open = r#"await fs.open("notes.lock", "wx");"#;
+    let age = r#"Date.now() - (await fs.stat("notes.lock")).mtimeMs > 60_000"#;
+    let owner = r#"!isRunning(Number(await fs.readFile("notes.lock", "utf8")))"#;
+    for create in [write, open] {
+        for old in [age, owner] {
+            let source = stale_lock(&taking(create, old));
+            dangerous("regular", &["broken-lock"], &[], &source);
+        }
+    }
+}
+
+/// What was created since the look is the call's own: to write into it, or to take it away again,
+/// has nothing to do with what was there before.
+#[test]
+fn a_lock_file_is_written_by_who_has_created_it() {
+    let taking = r#"  for (let attempt = 0; ; attempt++) {
+    try {
+      const mine = await fs.open("notes.lock", "wx");
+      try {
+        await mine.writeFile(String(process.pid));
+        break;
+      } catch (error) {
+        await mine.close();
+        await fs.unlink("notes.lock");
+        throw error;
+      }
+    } catch (error: any) {
+      if (error.code !== "EEXIST" || attempt > 50) throw error;
+      const owner = Number(await fs.readFile("notes.lock", "utf8"));
+      if (!isRunning(owner)) await fs.unlink("notes.lock");
+      await new Promise((resolve) => setTimeout(resolve, 100 + Math.random() * 100));
+    }
+  }"#;
+    assert_eq!(scan(&stale_lock(taking), "regular"), ["broken-lock"]);
+    let waiting = taking.replace(
+        "if (!isRunning(owner)) await fs.unlink(\"notes.lock\");",
+        "console.error(owner);",
+    );
+    assert_eq!(scan(&stale_lock(&waiting), "regular"), Vec::<String>::new());
 }
 
 #[test]

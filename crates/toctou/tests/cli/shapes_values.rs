@@ -3,7 +3,7 @@
 //! and through memory that a process has kept since its start.
 
 use crate::common::Project;
-use crate::common::shapes::{dangerous, safe};
+use crate::common::shapes::{dangerous, safe, scan};
 
 const RMW: &[&str] = &["file-read-modify-write"];
 
@@ -144,6 +144,83 @@ load();"#;
     let tool = r#"  list.push(entry);
   fs.writeFileSync("list.json", JSON.stringify(list));"#;
     dangerous("regular", RMW, &[], &adds(variable, tool));
+}
+
+/// Files that are written beside their places first, all together.
+fn drafts(name: &str) -> String {
+    let save = format!(
+        r#"async function save(files: any[]) {{
+  const call = crypto.randomUUID();
+  const drafts = files.map((file) => ({{ ...file, draft: {name} }}));
+  await Promise.all(drafts.map((file) => writeFile(file.draft, file.text)));
+  for (const file of drafts) await fs.promises.rename(file.draft, file.place);
+}}"#
+    );
+    adds(
+        &save,
+        r#"  await save([{ place: "a.json", text: entry.a }, { place: "b.json", text: entry.b }]);"#,
+    )
+}
+
+#[test]
+fn safe_names_that_are_made_anew_for_each_of_a_list() {
+    safe(&[], &drafts("`${file.place}.${call}.tmp`"));
+}
+
+#[test]
+fn dangerous_names_that_are_the_same_in_every_call() {
+    let temp = &["shared-temp-path"];
+    dangerous("regular", temp, &[], &drafts("`${file.place}.tmp`"));
+}
+
+/// Loaded when the store is made, and again when somebody asks for it.
+fn reloaded(add: &str, entry: &str) -> String {
+    let store = format!(
+        r#"class Store {{
+  list: any[];
+  constructor(private file: string) {{
+    this.list = this.load();
+  }}
+  load() {{
+    if (!fs.existsSync(this.file)) return [];
+    return JSON.parse(fs.readFileSync(this.file, "utf8"));
+  }}
+  reload() {{
+    this.list = this.load();
+  }}
+  add(entry: any) {{
+{add}
+    fs.writeFileSync(this.file, JSON.stringify(this.list));
+  }}
+}}
+const store = new Store(path.join(os.homedir(), "list.json"));"#
+    );
+    adds(&store, entry)
+}
+
+#[test]
+fn dangerous_state_that_another_call_may_load() {
+    let push = "    this.list.push(entry);";
+    let either = r#"  switch (entry.kind) {
+    case "reload":
+      store.reload();
+      break;
+    default:
+      store.add(entry);
+  }"#;
+    dangerous("regular", RMW, &[], &reloaded(push, either));
+}
+
+/// Who loads it first has what is there, and nobody comes in between; or all of it is given anew.
+#[test]
+fn safe_state_that_the_call_loads_or_replaces() {
+    let first = "  store.reload();\n  store.add(entry);";
+    let push = "    this.list.push(entry);";
+    let found = scan(&reloaded(push, first), "regular");
+    // One window, the one of the call itself.
+    assert_eq!(found, RMW);
+    let either = "  if (entry.again) store.reload();\n  else store.add(entry);";
+    safe(&[], &reloaded("    this.list = entry.all;", either));
 }
 
 /// What is written is not what was loaded, or only this process writes there.
