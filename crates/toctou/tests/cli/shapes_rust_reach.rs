@@ -292,3 +292,28 @@ fn a_flag_that_is_looked_at_and_then_set() {
     let one = "if self.indexing.swap(true, Ordering::SeqCst) { return Ok(()); }";
     assert_eq!(rules(&source(one)), NONE);
 }
+
+/// A tool and a command of the same program that both save, each by its own way.
+fn tool_and_command(tool: &str) -> String {
+    format!(
+        "use std::sync::Arc;\nuse rmcp::{{tool, tool_router}};\nuse tokio::sync::Mutex;\n\
+         pub struct Notes;\nimpl Notes {{\npub async fn add(&self, text: &str) -> anyhow::Result<()> {{\n\
+         let old = tokio::fs::read_to_string(\"notes.txt\").await?;\n\
+         tokio::fs::write(\"notes.txt\", format!(\"{{old}}{{text}}\")).await?;\nOk(())\n}}\n}}\n\
+         pub async fn command(notes: &mut Notes, text: String) -> anyhow::Result<()> {{ notes.add(&text).await }}\n\
+         pub struct Server {{ notes: Arc<Mutex<Notes>> }}\n#[tool_router]\nimpl Server {{\n#[tool]\n\
+         async fn add(&self, text: String) -> anyhow::Result<()> {{\n{tool}\n}}\n}}\n"
+    )
+}
+
+/// A command is a process of its own: that it takes no lock of this one says nothing about calls.
+#[test]
+fn a_command_that_takes_no_lock_is_no_other_call() {
+    let locked = "let notes = self.notes.lock().await;\nnotes.add(&text).await";
+    assert_eq!(
+        rules(&tool_and_command(locked)),
+        ["process-lock-on-shared-resource"]
+    );
+    let open = "Notes.add(&text).await";
+    assert_eq!(rules(&tool_and_command(open)), ["file-read-modify-write"]);
+}
