@@ -538,6 +538,7 @@ impl Interp<'_, '_, '_> {
             // What was done to a promise matters: `catch` swallows, `then` chains.
             ResultRule::Recv if self.is_promise_method(view) => fallback,
             ResultRule::Recv | ResultRule::Entries => view.recv.unwrap_or(fallback),
+            ResultRule::Either => self.or_given(view).unwrap_or(fallback),
             ResultRule::Arg(i) => view.args.get(i).copied().unwrap_or(fallback),
             ResultRule::Element => match view.recv {
                 Some(recv) => self.cx.syms.make(SymKind::Element(recv)),
@@ -585,6 +586,22 @@ impl Interp<'_, '_, '_> {
             }
         }
         sym
+    }
+
+    /// The receiver, or what was given for it: `sent.unwrap_or(old)` is the old one where nothing
+    /// was sent.
+    fn or_given(&mut self, view: &CallView<'_>) -> Option<Sym> {
+        let (recv, &[other, ..]) = (view.recv?, view.args) else {
+            return view.recv;
+        };
+        // Nothing comes with the other one that is not in the first: it was made of that.
+        let more = self.deps_of(other);
+        if !self.deps_of(recv).extend(&more) {
+            return Some(recv);
+        }
+        let block = &self.function.blocks[self.at.block as usize];
+        let dst = block.insts.get(self.at.inst as usize)?.op.dst()?;
+        Some(self.either(recv, other, dst))
     }
 
     /// A thing by its arguments: a lock on a path is the lock of that path.

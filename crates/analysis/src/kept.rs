@@ -234,7 +234,9 @@ fn loads(cx: &mut Context<'_, '_>, begun: &[bool], called: &[bool], changes: &Ch
             continue;
         }
         for kept in &summary.events {
-            if kept.loc.kind != ResourceKind::Memory || kept.act != Act::Write {
+            // Set, or put to what is there: `notes.extend(loaded)`.
+            let put = matches!(kept.act, Act::Write | Act::Append);
+            if kept.loc.kind != ResourceKind::Memory || !put {
                 continue;
             }
             let Some(keeper) = keeper(cx, f, kept.loc.key) else {

@@ -117,6 +117,8 @@ pub enum ResultRule {
     /// What the callback gave back.
     Returned,
     Recv,
+    /// The receiver, or argument 0 where it holds nothing.
+    Either,
     Element,
     Array,
     None,
@@ -460,6 +462,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
             "copy" => ResultRule::Copy,
             "returned" => ResultRule::Returned,
             "recv" => ResultRule::Recv,
+            "either" => ResultRule::Either,
             "element" => ResultRule::Element,
             "array" => ResultRule::Array,
             "none" => ResultRule::None,

@@ -293,6 +293,7 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
     let mut merged: FxHashMap<Key, usize> = FxHashMap::default();
     let mut windows: Vec<ReachedWindow> = Vec::new();
     let mut one_by_one: FxHashSet<usize> = FxHashSet::default();
+    let mut asked: FxHashMap<usize, ForClients> = FxHashMap::default();
     for root in &roots {
         let Some(summary) = cx.summaries[root.handler.0 as usize].clone() else {
             continue;
@@ -359,6 +360,10 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
                 deep_read: w.read.last().span,
                 deep_write: w.write.last().span,
             };
+            if is_served(root.kind) {
+                let i = merged.get(&key).copied().unwrap_or(windows.len());
+                asked.entry(i).or_default().meet(&cx, w);
+            }
             match merged.get(&key) {
                 // Where clients get in one after the other, that `main` leads there too says
                 // nothing about others at the same time.
@@ -378,6 +383,9 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
                 }
             }
         }
+    }
+    for (i, clients) in asked {
+        clients.settle(&mut windows[i]);
     }
     let callers = order::reverse(edges);
     for w in crate::kept::windows(&mut cx, &roots, edges) {
@@ -448,6 +456,33 @@ pub fn report(mut cx: Context<'_, '_>, edges: &[Vec<u32>]) -> Analysis {
         cut_off: cx.points_to.cut_off(),
         unique: cx.unique.into_iter().collect(),
         defined: cx.defined,
+    }
+}
+
+/// How a window stands where clients lead to it.
+#[derive(Default)]
+struct ForClients {
+    open: bool,
+    closed_by: Option<LockFacts>,
+}
+
+impl ForClients {
+    fn meet(&mut self, cx: &Context<'_, '_>, w: &Window) {
+        self.open |= w.in_process;
+        if self.closed_by.is_none() {
+            self.closed_by = w.closed_by.as_ref().map(|l| lock_facts(cx, l));
+        }
+    }
+
+    /// A command that does the same without the lock is a process of its own, so no call meets
+    /// it here.
+    fn settle(self, w: &mut ReachedWindow) {
+        let unasked = |r: &Reach| matches!(r.kind, EntryKind::Export | EntryKind::Startup);
+        let ours = w.reached_by.iter().all(|r| is_served(r.kind) || unasked(r));
+        if self.closed_by.is_some() && !self.open && w.in_process && ours {
+            w.in_process = false;
+            w.closed_by = self.closed_by;
+        }
     }
 }
 

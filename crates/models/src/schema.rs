@@ -587,6 +587,7 @@ pub enum ResultModel {
     /// (uuid, temp path, time). `"join"`: path parts joined. `"below"`: the same, with the
     /// receiver as first part. `"recv"`: the receiver; of a call that takes a lock it is the
     /// guard, and stands for what the lock protects. `"copy"`: a copy of the receiver.
+    /// `"either"`: the receiver, or argument 0 where it holds nothing.
     /// `"returned"`: what the callback gave back.
     /// `"element"`: one element of the receiver. `"array"`: the arguments' or
     /// argument's elements, as an array. `"none"`: depends on nothing. `"argN"`: that argument.

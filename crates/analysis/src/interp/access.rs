@@ -564,6 +564,7 @@ impl Interp<'_, '_, '_> {
         if !self.is_racy() || self.plain.calls.len() >= MAX_CALLS {
             return;
         }
+        self.hand_on_addresses();
         let lexical = self.cx.program.function(callee).kind == toctou_core::ir::FuncKind::Arrow;
         let this = match entry.recv {
             Some(recv) if !lexical => {
@@ -593,6 +594,25 @@ impl Interp<'_, '_, '_> {
             span: self.span,
             recv: entry.recv,
         });
+    }
+
+    /// To hand on the address of a place is not to look at it. Who is given it does that, and
+    /// may take the lock first.
+    fn hand_on_addresses(&mut self) {
+        let block = &self.function.blocks[self.at.block as usize];
+        let Some(Op::Call { args, .. }) = block.insts.get(self.at.inst as usize).map(|i| &i.op)
+        else {
+            return;
+        };
+        for arg in args {
+            if self.function.vars[arg.value.0 as usize].lent
+                && let Some(place) = self.cx.definition(self.id, arg.value)
+                && matches!(place.op, Op::GetField { .. })
+            {
+                let accesses = &mut self.plain.accesses;
+                accesses.retain(|a| a.write || a.content || a.span != place.span);
+            }
+        }
     }
 
     pub(crate) fn life(&mut self, effect: &EffectRule, view: &CallView<'_>) {

@@ -118,7 +118,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
 
     /// `a ?? b`. Where it is not known which, the same two give the same one again, unless
     /// one of them was read from what others change.
-    pub(super) fn either(&mut self, left: Sym, right: Sym, dst: Var) -> Sym {
+    pub(crate) fn either(&mut self, left: Sym, right: Sym, dst: Var) -> Sym {
         let joined = self.join_syms(&[left, right], u64::from(dst.0));
         let unknown = matches!(self.cx.syms.kind(joined), SymKind::Unknown(_));
         if !unknown || self.deps_of(joined).events().next().is_some() {

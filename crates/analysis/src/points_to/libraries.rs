@@ -127,6 +127,12 @@ impl PointsTo {
                     self.copy(node, dst);
                 }
             }
+            ResultRule::Either => {
+                let other = args.first().copied();
+                for node in recv_node.into_iter().chain(other) {
+                    self.copy(node, dst);
+                }
+            }
             ResultRule::Entries => {
                 if let Some(node) = recv_node {
                     self.copy(node, dst);

@@ -4,7 +4,7 @@ use syn::{Block, Expr, Local as Let, Stmt};
 use toctou_core::Span;
 use toctou_core::ir::{Op, Term, Var};
 
-use super::guards::{guard_call, held_call};
+use super::guards::{gives_guard, guard_call, held_call, is_choice};
 use super::pattern::bare;
 use super::{Fails, Lower, MAX_DEPTH};
 
@@ -13,12 +13,13 @@ impl Lower<'_> {
     pub(super) fn block_value(&mut self, block: &Block) -> Var {
         let at = self.places.token(block.brace_token.span.close());
         self.push_scope();
-        let value = self.statements(block);
+        let (value, given) = self.statements(block);
         let value = match value {
             Some(value) => value,
             None => self.null(at),
         };
         self.pop_scope(at, &[value]);
+        self.drop_all_later(&given);
         value
     }
 
@@ -122,26 +123,28 @@ impl Lower<'_> {
         }
     }
 
-    fn statements(&mut self, block: &Block) -> Option<Var> {
+    /// The value of a block, and the guards that it takes along.
+    fn statements(&mut self, block: &Block) -> (Option<Var>, Vec<Var>) {
         self.block_items(&block.stmts);
         let (last, before) = match block.stmts.split_last() {
             Some((Stmt::Expr(e, None), before)) => (Some(e), before),
             Some((Stmt::Macro(m), before)) if m.semi_token.is_none() => {
                 self.each(before);
-                return self.reachable().then(|| self.macro_value(&m.mac));
+                let value = self.reachable().then(|| self.macro_value(&m.mac));
+                return (value, Vec::new());
             }
             _ => (None, block.stmts.as_slice()),
         };
         self.each(before);
-        let e = last?;
-        if !self.reachable() {
-            return None;
-        }
+        let Some(e) = last.filter(|_| self.reachable()) else {
+            return (None, Vec::new());
+        };
         let at = self.places.expr(e);
         self.push_scope();
         let value = self.expr(e);
+        let given = self.go_with(e, value);
         self.pop_scope(at, &[value]);
-        Some(value)
+        (Some(value), given)
     }
 
     fn statement(&mut self, stmt: &Stmt) {
@@ -202,15 +205,15 @@ impl Lower<'_> {
         let mut guards = self.f.scopes.pop().map(|s| s.guards).unwrap_or_default();
         // What the initialiser gives is the variable's: the rest goes now. `_` is no variable.
         let named = !matches!(l.pat, syn::Pat::Wild(_));
-        let kept = if named && held_call(&init.expr).is_some() {
-            guards.pop()
+        let kept = if named && is_choice(&init.expr) {
+            std::mem::take(&mut guards)
+        } else if named && held_call(&init.expr).is_some() {
+            guards.pop().into_iter().collect()
         } else {
-            None
+            Vec::new()
         };
         self.drop_all(&guards, at, &[]);
-        if let Some(kept) = kept {
-            self.drop_later(kept);
-        }
+        self.drop_all_later(&kept);
         match &init.diverge {
             Some((_, otherwise)) => {
                 let fail = self.block();
@@ -226,7 +229,7 @@ impl Lower<'_> {
             }
             None => self.bind(&l.pat, value, at),
         }
-        self.note_local(&l.pat, &init.expr, kept);
+        self.note_local(&l.pat, &init.expr, kept.last().copied());
     }
 
     /// What the initialiser says about the variable: its type, that it is a guard.
@@ -248,7 +251,7 @@ impl Lower<'_> {
         {
             info.ty = ty;
         }
-        let is_guard = guard_call(init).is_some();
+        let is_guard = guard_call(init).is_some() || held.is_some() && gives_guard(init);
         let taken = !is_guard && self.comes_from_guard(init);
         let runs = matches!(bare(init), Expr::Async(_));
         if (is_guard || taken || runs || held.is_some())
@@ -266,6 +269,11 @@ impl Lower<'_> {
     pub(super) fn drop_value(&mut self, at: Span, e: &Expr) -> Var {
         let value = self.expr(bare(e));
         self.emit(at, Op::Exit { resource: value });
+        // A guard that came by way of something else is dropped under the register it was made in.
+        let mut made = Vec::new();
+        self.moved_guards(bare(e), &mut made);
+        made.retain(|g| *g != value);
+        self.drop_all(&made, at, &[]);
         self.null(at)
     }
 }

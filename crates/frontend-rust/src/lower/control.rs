@@ -4,6 +4,7 @@ use syn::{BinOp as Operator, Expr, UnOp};
 use toctou_core::Span;
 use toctou_core::ir::{BlockId, Op, Term, Var};
 
+use super::guards::last_of;
 use super::{Frame, Lower, MAX_DEPTH};
 
 impl Lower<'_> {
@@ -39,6 +40,7 @@ impl Lower<'_> {
                 let before = self.f.scopes.last().map_or(0, |s| s.locals.len());
                 self.matches(&x.pat, value, at, Some(otherwise));
                 self.note_taken(&x.expr, before);
+                self.note_held(&x.expr, before);
                 self.goto(at, then);
             }
             _ => {
@@ -91,6 +93,7 @@ impl Lower<'_> {
         let mut join = None;
         let mut opened = 0;
         let mut node = e;
+        let mut given = Vec::new();
         loop {
             let holds = has_let(&node.cond);
             self.push_scope();
@@ -115,7 +118,10 @@ impl Lower<'_> {
                 self.block_tail(&node.then_branch);
             } else {
                 let value = self.block_value(&node.then_branch);
-                self.drop_all(&held, at, &[]);
+                let along = self.taken_along(last_of(&node.then_branch), &held);
+                self.drop_all(&held, at, &along);
+                given.extend(self.come_with(held.len()));
+                given.extend(along);
                 self.branch_end(at, Some(value), result, &mut join);
             }
             self.start(otherwise);
@@ -135,6 +141,7 @@ impl Lower<'_> {
                         } else {
                             let value = self.expr(other);
                             self.drop_all(&held, at, &[]);
+                            given.extend(self.come_with(held.len()));
                             self.branch_end(at, Some(value), result, &mut join);
                         }
                         break;
@@ -145,6 +152,7 @@ impl Lower<'_> {
         for _ in 0..opened {
             self.f.scopes.pop();
         }
+        self.drop_all_later(&given);
         self.f.current = join;
     }
 
@@ -159,6 +167,7 @@ impl Lower<'_> {
             .map(|s| s.guards.clone())
             .unwrap_or_default();
         let mut join = None;
+        let mut given = Vec::new();
         let count = e.arms.len();
         for (index, arm) in e.arms.iter().enumerate() {
             if !self.reachable() {
@@ -176,14 +185,18 @@ impl Lower<'_> {
             };
             self.matches(&arm.pat, value, arm_at, (!last).then_some(next));
             self.note_taken(&e.expr, 0);
+            self.note_held(&e.expr, 0);
             let body_at = self.places.expr(&arm.body);
             if tail {
                 self.tail(&arm.body);
             } else {
                 self.push_scope();
                 let value = self.expr(&arm.body);
+                let along = self.taken_along(Some(&arm.body), &held);
+                given.extend(self.go_with(&arm.body, value));
                 self.pop_scope(body_at, &[value]);
-                self.drop_all(&held, body_at, &[]);
+                self.drop_all(&held, body_at, &along);
+                given.extend(along);
                 self.branch_end(body_at, Some(value), result, &mut join);
             }
             self.f.scopes.pop();
@@ -194,6 +207,7 @@ impl Lower<'_> {
             self.end(at, Term::Throw(nothing));
         }
         self.f.scopes.pop();
+        self.drop_all_later(&given);
         self.f.current = join;
     }
 

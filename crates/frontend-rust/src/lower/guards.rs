@@ -101,7 +101,94 @@ fn is_made_of(func: &Expr) -> bool {
     last.is_some_and(|name| is_type_name(&name))
 }
 
+/// Is it one of several, or the end of a block, so that what it holds was made further in?
+pub(super) fn is_choice(e: &Expr) -> bool {
+    match e {
+        Expr::Paren(x) => is_choice(&x.expr),
+        Expr::Group(x) => is_choice(&x.expr),
+        Expr::Match(_) | Expr::If(_) | Expr::Block(_) | Expr::Unsafe(_) => true,
+        _ => false,
+    }
+}
+
+/// The expression that a block ends in.
+pub(super) fn last_of(block: &syn::Block) -> Option<&Expr> {
+    match block.stmts.last() {
+        Some(syn::Stmt::Expr(e, None)) => Some(e),
+        _ => None,
+    }
+}
+
+/// Does a choice give on the guard that it was made by? `match m.lock() { Ok(g) => g, … }`
+pub(super) fn gives_guard(e: &Expr) -> bool {
+    match e {
+        Expr::Paren(x) => gives_guard(&x.expr),
+        Expr::Match(x) => guard_call(&x.expr).is_some(),
+        Expr::If(x) => matches!(&*x.cond, Expr::Let(l) if guard_call(&l.expr).is_some()),
+        _ => false,
+    }
+}
+
 impl Lower<'_> {
+    /// The variables that a pattern has just bound to a guard, or to what came in its place.
+    pub(super) fn note_held(&mut self, of: &Expr, from: usize) {
+        if held_call(of).is_none() {
+            return;
+        }
+        if let Some(at) = self.f.scopes.len().checked_sub(1) {
+            // What the pattern was held against is in the scope, or in the one round it.
+            let scopes = &self.f.scopes[at.saturating_sub(1)..=at];
+            let made = scopes.iter().rev().find_map(|s| s.guards.last().copied());
+            let bound = self.f.scopes[at].locals.get_mut(from..).unwrap_or_default();
+            if let [one] = bound {
+                one.held = made;
+            }
+        }
+    }
+
+    /// Those of `held` that a value takes along.
+    pub(super) fn taken_along(&mut self, value: Option<&Expr>, held: &[Var]) -> Vec<Var> {
+        let mut moved = Vec::new();
+        if let Some(e) = value {
+            self.moved_guards(e, &mut moved);
+        }
+        held.iter().copied().filter(|g| moved.contains(g)).collect()
+    }
+
+    /// What the innermost scope holds goes with its value: all of it if that is a choice, which has
+    /// left only what it gave on, and otherwise the value itself.
+    pub(super) fn go_with(&mut self, e: &Expr, value: Var) -> Vec<Var> {
+        if is_choice(e) {
+            return self.come_with(0);
+        }
+        let scope = self.f.scopes.last();
+        let held = scope.is_some_and(|s| s.guards.contains(&value));
+        held.then_some(value).into_iter().collect()
+    }
+
+    /// What the innermost scope holds beside its first `own` guards: it came with the value of
+    /// what was done in it.
+    pub(super) fn come_with(&mut self, own: usize) -> Vec<Var> {
+        match self.f.scopes.last_mut() {
+            Some(scope) if scope.guards.len() > own => scope.guards.split_off(own),
+            _ => Vec::new(),
+        }
+    }
+
+    /// They are the scope's now, and are dropped at its end.
+    pub(super) fn drop_all_later(&mut self, guards: &[Var]) {
+        for guard in guards {
+            let known = self
+                .f
+                .scopes
+                .last()
+                .is_some_and(|s| s.guards.contains(guard));
+            if !known {
+                self.drop_later(*guard);
+            }
+        }
+    }
+
     /// A value that is dropped at the end of the innermost scope.
     pub(super) fn drop_later(&mut self, value: Var) {
         let held: usize = self.f.scopes.iter().map(|s| s.guards.len()).sum();
@@ -159,10 +246,15 @@ impl Lower<'_> {
                 Expr::Array(x) => work.extend(&x.elems),
                 Expr::Struct(x) => work.extend(x.fields.iter().map(|f| &f.expr)),
                 Expr::Call(x) if is_made_of(&x.func) => work.extend(&x.args),
+                Expr::Block(x) => work.extend(last_of(&x.block)),
+                // A lock that somebody has left poisoned is held all the same.
+                Expr::MethodCall(x) if x.method == "into_inner" => work.push(&x.receiver),
                 Expr::Path(x) => {
                     if let Some(ident) = x.path.get_ident() {
                         let name = self.names.intern(&ident.to_string());
-                        out.extend(self.local(name).and_then(|(_, l)| l.held));
+                        // A register of the function round this one is not one of its own.
+                        let local = self.local(name).filter(|(outer, _)| *outer == 0);
+                        out.extend(local.and_then(|(_, l)| l.held));
                     }
                 }
                 _ => {}

@@ -243,6 +243,7 @@ fn call(model: &CallModel, what: Names) -> Checked {
                 | "copy"
                 | "returned"
                 | "recv"
+                | "either"
                 | "element"
                 | "array"
                 | "none"

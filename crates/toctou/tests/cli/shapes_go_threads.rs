@@ -265,3 +265,25 @@ fn what_a_handler_of_a_list_runs_is_run_by_clients() {
     let locked = "p.mu.Lock(); defer p.mu.Unlock(); p.seen[in.Key] = in.Text";
     assert_eq!(rules(&listed(locked)), Vec::<String>::new());
 }
+
+/// Something that is put under a lock, and ended by a helper that is given where it lies.
+fn ended(helper: &str) -> String {
+    format!(
+        "type Job struct {{ pid int; cmd string }}
+type Store struct {{ mu sync.Mutex; job *Job }}
+func NewStore() *Store {{ return &Store{{}} }}
+func (s *Store) begin(text string) {{ s.mu.Lock(); s.job = &Job{{cmd: text}}; s.mu.Unlock() }}
+{helper}
+"
+    )
+}
+
+#[test]
+fn to_hand_on_where_something_lies_is_not_to_look_at_it() {
+    let body = "s.begin(in.Text)\n\ts.end(&s.job)";
+    let locked = "func (s *Store) end(at **Job) { s.mu.Lock(); job := *at; *at = nil; s.mu.Unlock(); _ = job }";
+    quiet(&ended(locked), body);
+    // What lies there is looked at.
+    let given = "func (s *Store) end(job *Job) { s.mu.Lock(); defer s.mu.Unlock(); _ = job }";
+    races(&ended(given), "s.begin(in.Text)\n\ts.end(s.job)");
+}

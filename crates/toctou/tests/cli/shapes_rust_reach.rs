@@ -292,3 +292,52 @@ fn a_flag_that_is_looked_at_and_then_set() {
     let one = "if self.indexing.swap(true, Ordering::SeqCst) { return Ok(()); }";
     assert_eq!(rules(&source(one)), NONE);
 }
+
+/// A tool and a command of the same program that both save, each by its own way.
+fn tool_and_command(tool: &str) -> String {
+    format!(
+        "use std::sync::Arc;\nuse rmcp::{{tool, tool_router}};\nuse tokio::sync::Mutex;\n\
+         pub struct Notes;\nimpl Notes {{\npub async fn add(&self, text: &str) -> anyhow::Result<()> {{\n\
+         let old = tokio::fs::read_to_string(\"notes.txt\").await?;\n\
+         tokio::fs::write(\"notes.txt\", format!(\"{{old}}{{text}}\")).await?;\nOk(())\n}}\n}}\n\
+         pub async fn command(notes: &mut Notes, text: String) -> anyhow::Result<()> {{ notes.add(&text).await }}\n\
+         pub struct Server {{ notes: Arc<Mutex<Notes>> }}\n#[tool_router]\nimpl Server {{\n#[tool]\n\
+         async fn add(&self, text: String) -> anyhow::Result<()> {{\n{tool}\n}}\n}}\n"
+    )
+}
+
+/// A command is a process of its own: that it takes no lock of this one says nothing about calls.
+#[test]
+fn a_command_that_takes_no_lock_is_no_other_call() {
+    let locked = "let notes = self.notes.lock().await;\nnotes.add(&text).await";
+    assert_eq!(
+        rules(&tool_and_command(locked)),
+        ["process-lock-on-shared-resource"]
+    );
+    let open = "Notes.add(&text).await";
+    assert_eq!(rules(&tool_and_command(open)), ["file-read-modify-write"]);
+}
+
+/// A tool whose work is chosen by name, and a lock that is taken where `holds` says so.
+fn locked_by_name(holds: &str) -> String {
+    format!(
+        "use std::sync::Mutex;\nuse rmcp::{{tool, tool_router}};\n\
+         const WRITERS: &[&str] = &[\"add\", \"drop\"];\n\
+         pub struct Server {{ door: std::fs::File }}\n#[tool_router]\nimpl Server {{\n#[tool]\n\
+         fn run(&self, name: String, text: String, busy: bool) -> anyhow::Result<()> {{\n\
+         let _guard = if {holds} {{\nmatch self.lock_file() {{ Ok(g) => Some(g), Err(e) => return Err(e) }}\n}} else {{ None }};\n\
+         match name.as_str() {{ \"add\" => self.add(&text), _ => Ok(()) }}\n}}\n}}\nimpl Server {{\n\
+         fn lock_file(&self) -> anyhow::Result<std::fs::File> {{\nlet file = std::fs::File::create(\"lock\")?;\nfile.lock()?;\nOk(file)\n}}\n\
+         fn add(&self, text: &str) -> anyhow::Result<()> {{\nlet old = std::fs::read_to_string(\"notes.txt\")?;\n\
+         std::fs::write(\"notes.txt\", format!(\"{{old}}{{text}}\"))?;\nOk(())\n}}\n}}\n"
+    )
+}
+
+/// Who wrote the list has said what needs the lock.
+#[test]
+fn a_lock_that_is_taken_for_the_names_of_a_list() {
+    let listed = locked_by_name("WRITERS.contains(&name.as_str())");
+    assert_eq!(rules(&listed), NONE);
+    assert_eq!(seen(&listed, "pedantic"), ["file-read-modify-write"]);
+    assert_eq!(rules(&locked_by_name("busy")), ["file-read-modify-write"]);
+}

@@ -44,6 +44,54 @@ fn a_guard_inside_of_what_is_returned_is_held() {
     assert_eq!(rules(&under(none)), ["file-read-modify-write"]);
 }
 
+/// A server whose `save` takes what `door` gives it, and then reads a file, changes it and writes it.
+fn behind(door: &str) -> String {
+    format!(
+        "use std::fs::File;\nuse std::sync::{{Mutex, MutexGuard}};\nuse rmcp::{{tool, tool_router}};\n\
+         pub struct Server {{ door: Mutex<u32> }}\n#[tool_router]\nimpl Server {{\n#[tool]\n\
+         fn save(&self, text: String) -> anyhow::Result<String> {{\n{door}\n\
+         let old = std::fs::read_to_string(\"notes.txt\")?;\n\
+         std::fs::write(\"notes.txt\", format!(\"{{old}}{{text}}\"))?;\nOk(text)\n}}\n}}\nimpl Server {{\n\
+         fn lock_file(&self) -> anyhow::Result<File> {{\nlet file = File::create(\"lock\")?;\nfile.lock()?;\nOk(file)\n}}\n\
+         fn poisoned(&self) -> MutexGuard<'_, u32> {{\nmatch self.door.lock() {{ Ok(g) => g, Err(p) => p.into_inner() }}\n}}\n}}\n"
+    )
+}
+
+#[test]
+fn a_guard_that_a_choice_gives_on() {
+    for door in [
+        "let _g = match self.door.lock() { Ok(g) => g, Err(p) => p.into_inner() };",
+        "let _g = match self.door.lock() { Ok(g) => g, Err(e) => return Ok(e.to_string()) };",
+        "let _g = match self.door.lock() { Ok(g) => { Some(g) } Err(e) => { return Ok(e.to_string()); } };",
+        "let _g = if let Ok(g) = self.door.lock() { g } else { return Ok(text) };",
+        "let mut g = match self.door.lock() { Ok(g) => g, Err(p) => p.into_inner() };\n*g += 1;",
+        "let _g = self.poisoned();",
+    ] {
+        assert_eq!(
+            rules(&behind(door)),
+            ["process-lock-on-shared-resource"],
+            "{door}"
+        );
+    }
+    for door in [
+        "let _g = match self.lock_file() { Ok(f) => f, Err(e) => return Ok(e.to_string()) };",
+        "let f = match self.lock_file() { Ok(f) => f, Err(e) => return Err(e) };\nlet _end = move || drop(f);",
+        "let _g = if text.is_empty() { return Ok(text) } else { match self.lock_file() { Ok(f) => Some(f), Err(e) => return Err(e) } };",
+    ] {
+        assert_eq!(rules(&behind(door)), Vec::<String>::new(), "{door}");
+    }
+    // What was counted under it is all that is given on, or nothing is.
+    for door in [
+        "let _n = match self.door.lock() { Ok(g) => *g, Err(_) => 0 };",
+        "let _n = match self.lock_file() { Ok(_f) => 1, Err(e) => return Err(e) };",
+        "let _ = match self.door.lock() { Ok(g) => g, Err(p) => p.into_inner() };",
+        "{ let _g = match self.door.lock() { Ok(g) => g, Err(p) => p.into_inner() }; }",
+        "let g = match self.door.lock() { Ok(g) => g, Err(p) => p.into_inner() };\ndrop(g);",
+    ] {
+        assert_eq!(rules(&behind(door)), ["file-read-modify-write"], "{door}");
+    }
+}
+
 #[test]
 fn a_file_that_the_system_locks() {
     let opened = |lock: &str| {

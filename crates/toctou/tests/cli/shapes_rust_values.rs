@@ -120,3 +120,42 @@ fn messages_read_into_a_variable() {
         assert_eq!(rules(&source(server, door)), NONE, "{server}");
     }
 }
+
+/// A tool that changes a row. What is given for `title` goes into the row with this `id`.
+fn row(id: &str, title: &str) -> String {
+    format!(
+        "use rmcp::{{tool, tool_router}};\nuse sqlx::{{Row, SqlitePool}};\nuse uuid::Uuid;\n\
+         const UNTITLED: &str = \"untitled\";\npub struct Server {{ pool: SqlitePool }}\n#[tool_router]\nimpl Server {{\n#[tool]\n\
+         async fn rename(&self, id: String, sent: Option<String>) -> anyhow::Result<()> {{\n\
+         let row = sqlx::query(\"SELECT title FROM notes WHERE id = $1\").bind(&id).fetch_one(&self.pool).await?;\n\
+         let old: String = row.try_get(\"title\")?;\nprintln!(\"{{old}}\");\nlet id = {id};\nlet title = {title};\n\
+         sqlx::query(\"UPDATE notes SET title = $1 WHERE id = $2\").bind(&title).bind(&id).execute(&self.pool).await?;\nOk(())\n}}\n}}\n"
+    )
+}
+
+/// Where nothing was sent, what was there is written back.
+#[test]
+fn what_was_sent_or_else_what_was_there() {
+    for title in [
+        "sent.unwrap_or(old)",
+        "sent.as_deref().unwrap_or(&old)",
+        "sent.unwrap_or_else(|| old.clone())",
+    ] {
+        assert_eq!(rules(&row("id", title)), ["db-lost-update"], "{title}");
+    }
+    for title in [
+        "sent.unwrap_or(UNTITLED.to_string())",
+        "sent.unwrap_or_default()",
+    ] {
+        assert_eq!(rules(&row("id", title)), NONE, "{title}");
+    }
+}
+
+/// An id that is read from its text is the same id.
+#[test]
+fn an_id_that_was_a_text() {
+    let kept = "sent.unwrap_or(old)";
+    let parsed = "Uuid::parse_str(&id)?.to_string()";
+    assert_eq!(rules(&row(parsed, kept)), ["db-lost-update"]);
+    assert_eq!(rules(&row("Uuid::new_v4().to_string()", kept)), NONE);
+}
