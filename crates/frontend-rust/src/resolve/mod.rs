@@ -7,6 +7,7 @@
 mod crates;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use toctou_core::Name;
 use toctou_core::frontend::Manifest;
 use toctou_core::ir::{
     ClassId, ExportTarget, Import, ImportedName, Module, ModuleId, Target, TypeDef, Var, VarInfo,
@@ -72,7 +73,14 @@ pub fn resolve(paths: &[String], modules: &mut [Module], manifests: &[Manifest])
         .iter()
         .map(|m| {
             let values = m.exports.iter().map(|(n, _)| n);
-            let types = m.types.iter().map(|(n, _)| n);
+            // `#[sqlx(…)]` asks for a type `diesel`, and declares none.
+            let written: FxHashMap<Var, Name> =
+                m.imports.iter().map(|i| (i.var, i.specifier)).collect();
+            let asked = |n: &Name, def: &TypeDef| match def {
+                TypeDef::Import(var) => written.get(var) == Some(n),
+                _ => false,
+            };
+            let types = m.types.iter().filter(|(n, d)| !asked(n, d)).map(|(n, _)| n);
             values
                 .chain(types)
                 .map(|n| m.names.text(*n).to_owned())
