@@ -859,6 +859,14 @@ impl<'a, 'm> Context<'a, 'm> {
             };
             let name = self.names.text(*name);
             modules.iter().any(|module| {
+                // `diesel:SqliteConnection`, wherever below the module it stands.
+                if let Some((module, wanted)) = module.split_once(':') {
+                    let toctou_core::ir::ImportedName::Named(path) = import.name else {
+                        return false;
+                    };
+                    let last = self.names.text(path).rsplit(['.', ':']).next();
+                    return name == module && last == Some(wanted);
+                }
                 let below = name.strip_prefix(module.as_str());
                 below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             })

@@ -72,6 +72,13 @@ pub struct CallbackRule {
     pub callback: Callback,
 }
 
+impl Call {
+    /// Is it about rows only, whatever else may have a method of that name?
+    pub fn is_of_rows(&self) -> bool {
+        self.when.iter().any(|w| w.when.row && !w.when.not)
+    }
+}
+
 pub struct WhenRule {
     pub place: PlaceExpr,
     pub when: When,
@@ -94,6 +101,9 @@ pub struct ChainRule {
     pub without: Vec<Name>,
     pub effects: Vec<EffectRule>,
     pub filter_steps: Vec<Name>,
+    /// Steps that run it, and with which it ends.
+    pub run_by: Vec<Name>,
+    pub set_steps: Vec<Name>,
     pub exclusive_steps: Vec<Name>,
     pub returning_steps: Vec<Name>,
     pub locking_steps: Vec<Name>,
@@ -530,6 +540,8 @@ fn chain(m: &ChainModel, names: &mut Names) -> ChainRule {
         steps: all(&m.steps),
         without: all(&m.without),
         filter_steps: all(&m.filter_steps),
+        run_by: all(&m.run_by),
+        set_steps: all(&m.set_steps),
         exclusive_steps: all(&m.exclusive_steps),
         returning_steps: all(&m.returning_steps),
         locking_steps: all(&m.locking_steps),

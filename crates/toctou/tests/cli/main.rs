@@ -49,6 +49,7 @@ mod shapes_real;
 mod shapes_rights;
 mod shapes_rust;
 mod shapes_rust_kept;
+mod shapes_rust_orms;
 mod shapes_rust_reach;
 mod shapes_rust_sdks;
 mod shapes_rust_stores;
