@@ -128,6 +128,8 @@ pub struct Context<'a, 'm> {
     /// Variables and fields whose content is changed in place, somewhere.
     pub changed_cells: FxHashSet<Cell>,
     pub changed_fields: FxHashSet<Name>,
+    /// Does any class say which table it is a row of?
+    pub(crate) has_tables: bool,
     /// Fields that are counted up.
     pub counted_fields: FxHashSet<Name>,
     /// Fields and variables whose entries somebody sets.
@@ -332,6 +334,7 @@ impl<'a, 'm> Context<'a, 'm> {
             holder_vars: FxHashSet::default(),
             param_cells: FxHashMap::default(),
             stores: FxHashMap::default(),
+            has_tables: program.classes.iter().any(|c| c.table.is_some()),
             defs: FxHashMap::default(),
             constants: FxHashMap::default(),
             made_with: FxHashMap::default(),

@@ -30,6 +30,9 @@ impl Interp<'_, '_, '_> {
     /// The table that a statement begins with, by its name: `users` of `users.filter(…)`, and of
     /// what a library's function makes of that.
     pub(crate) fn table_below(&mut self, sym: Sym) -> Option<Sym> {
+        if !self.cx.has_tables {
+            return None;
+        }
         let mut at = sym;
         for _ in 0..MAX_STEPS {
             at = match self.cx.syms.kind(at) {
@@ -68,6 +71,9 @@ impl Interp<'_, '_, '_> {
 
     /// Is it a statement on a table that nobody has run?
     pub(crate) fn is_being_built(&mut self, sym: Sym) -> bool {
+        if !self.cx.has_tables {
+            return false;
+        }
         let Some((steps, _)) = self.chain_steps(sym) else {
             return matches!(self.cx.syms.kind(sym), SymKind::Class(_))
                 && self.table_below(sym).is_some();
@@ -77,6 +83,9 @@ impl Interp<'_, '_, '_> {
 
     /// The table of what an effect is on: a row by its class, or by where it was read.
     pub(crate) fn row_table(&mut self, sym: Sym, view: &CallView<'_>) -> Option<Sym> {
+        if !self.cx.has_tables {
+            return None;
+        }
         if let Some(table) = self.table_below(sym) {
             return Some(table);
         }
@@ -103,6 +112,9 @@ impl Interp<'_, '_, '_> {
 
     /// The table that a value is a row of, by the statement that read it, or by its type.
     pub(crate) fn table_of_row(&mut self, sym: Sym) -> Option<Sym> {
+        if !self.cx.has_tables {
+            return None;
+        }
         if let Some(table) = self.table_of_read(sym) {
             return Some(table);
         }

@@ -196,3 +196,14 @@ fn sea_orm_in_a_transaction() {
     assert_eq!(sea(&closure), NONE);
     assert_eq!(sea(&closure.replace(".lock_exclusive()", "")), LOST);
 }
+
+/// A comparison that the program has is another one than that of a column.
+#[test]
+fn comparisons_of_columns_and_of_the_program() {
+    let body = "let there = Accounts::find().filter(account::Column::Email.eq(&email)).one(db).await?;\n\
+        if there.is_some() { anyhow::bail!(\"taken\"); }\n\
+        account::ActiveModel { owner: Set(owner), email: Set(email), balance: Set(0), ..Default::default() }.insert(db).await?;\n\
+        Ok(())\n}\n}\npub struct Name(String);\nimpl PartialEq for Name { fn eq(&self, other: &Self) -> bool { self.0 == other.0 } }\n\
+        impl Server {\nasync fn last(&self) -> anyhow::Result<()> {";
+    assert_eq!(sea(body), NONE);
+}
