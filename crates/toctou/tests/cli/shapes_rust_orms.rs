@@ -207,3 +207,28 @@ fn comparisons_of_columns_and_of_the_program() {
         impl Server {\nasync fn last(&self) -> anyhow::Result<()> {";
     assert_eq!(sea(body), NONE);
 }
+
+#[test]
+fn a_token_that_is_removed_with_a_look() {
+    let read = "let user = users::table.find(id).first::<User>(conn)?;\n\
+        if user.balance != amount { anyhow::bail!(\"not yours\"); }\n";
+    let tokens = |act: &str, persona: &str| {
+        let source = format!("{read}{act}").replace("users::", "tokens::");
+        let schema = SCHEMA.replace("users", "tokens");
+        let server = format!(
+            "use diesel::prelude::*;\nuse rmcp::{{tool, tool_router}};\nmod schema;\nuse crate::schema::tokens;\n\
+             pub struct Server {{ pool: Pool }}\n#[tool_router]\nimpl Server {{\n#[tool]\n\
+             fn act(&self, id: i32, amount: i64) -> anyhow::Result<()> {{\nlet conn = &mut self.pool.get()?;\n{source}\nOk(())\n}}\n}}\n"
+        );
+        let project = Project::new(&[("src/main.rs", &server), ("src/schema.rs", &schema)]);
+        let run = project.run(&format!(
+            "scan . --no-config --persona {persona} --output json"
+        ));
+        run.rules()
+    };
+    // There is none to give back for who comes second.
+    let asked = "diesel::delete(tokens::table.find(id)).get_result::<User>(conn)?.email.clone();";
+    assert_eq!(tokens(asked, "regular"), NONE);
+    // What was done before may have been done twice.
+    assert_eq!(tokens(asked, "pedantic"), ["single-use-check-then-consume"]);
+}
