@@ -43,7 +43,6 @@ pub const ABSENT: &[(&str, &str, Absence)] = &[
         "rs",
         Cannot("what was opened is dropped on every way out, an error's too, and closed by that"),
     ),
-    ("lease-expires-in-use", "rs", NotFoundYet),
     (
         "lock-not-released-on-error",
         "rs",
