@@ -106,6 +106,8 @@ pub enum DefectKind {
     SendTwice,
     /// Memory that several threads use with nothing that keeps them apart.
     DataRace,
+    /// A table is gone through while somebody adds to it or takes from it.
+    ChangedUnderway,
     /// A record that others read and write back is overwritten blindly.
     BlindUpdate,
 }
@@ -130,6 +132,8 @@ pub struct Context<'a, 'm> {
     pub changed_fields: FxHashSet<Name>,
     /// Does any class say which table it is a row of?
     pub(crate) has_tables: bool,
+    /// Variables of modules that are gone through: where, and which.
+    pub(crate) gone_through: Vec<(FuncId, crate::effect::Pos, Sym, Span)>,
     /// Fields that are counted up.
     pub counted_fields: FxHashSet<Name>,
     /// Fields and variables whose entries somebody sets.
@@ -335,6 +339,7 @@ impl<'a, 'm> Context<'a, 'm> {
             param_cells: FxHashMap::default(),
             stores: FxHashMap::default(),
             has_tables: program.classes.iter().any(|c| c.table.is_some()),
+            gone_through: Vec::new(),
             defs: FxHashMap::default(),
             constants: FxHashMap::default(),
             made_with: FxHashMap::default(),
@@ -695,6 +700,14 @@ impl<'a, 'm> Context<'a, 'm> {
         };
         self.constants.insert(cell, value);
         value
+    }
+
+    /// What a variable is set to, if that is done in one place.
+    pub(crate) fn stored_in(&self, cell: Cell) -> Option<(FuncId, Var)> {
+        let (1, func, value) = *self.stores.get(&cell)? else {
+            return None;
+        };
+        Some((func, value))
     }
 
     fn stored_once(&mut self, cell: Cell, depth: u32) -> Option<Sym> {

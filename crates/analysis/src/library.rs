@@ -35,6 +35,8 @@ pub struct Call {
     /// Clients are let in by it.
     pub lets_in: Option<toctou_models::Door>,
     /// Arguments that say of a column that it has nothing twice.
+    /// It gives the receiver itself, to be gone through.
+    pub view: bool,
     pub unique_if: Vec<String>,
     /// Its arguments are columns that have nothing twice, together.
     pub unique_over: bool,
@@ -353,6 +355,11 @@ impl<'m> Library<'m> {
         entity.instance && self.models.is_own_to_thread(module, path)
     }
 
+    /// Does going through a table fail if somebody adds to it meanwhile?
+    pub fn fails_if_changed(&self) -> bool {
+        self.models.fails_if_changed()
+    }
+
     pub fn chains(&mut self, names: &mut Names) -> Rc<[Rc<ChainRule>]> {
         if let Some(chains) = &self.chains {
             return Rc::clone(chains);
@@ -514,6 +521,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
         clock: m.clock,
         own: m.own_to_call,
         lets_in: m.lets_in,
+        view: m.view,
         unique_if: m.unique_if.clone(),
         unique_over: m.unique_over,
         fills: place(&m.fills),

@@ -117,6 +117,9 @@ pub struct Library {
     /// two processes meet at a file that is named by one.
     #[serde(default)]
     pub own_to_process: Vec<String>,
+    /// Going through a table fails if something is added to it or taken from it meanwhile.
+    #[serde(default)]
+    pub fails_if_changed: bool,
     /// Types whose fields every thread has for itself: `threading.local`.
     #[serde(default)]
     pub own_to_thread: Vec<String>,
@@ -208,6 +211,9 @@ pub struct CallModel {
     /// Clients are let in by it, and are heard from then on.
     #[serde(default)]
     pub lets_in: Option<Door>,
+    /// What comes back is the receiver as it is at every moment, and no copy: `d.items()`.
+    #[serde(default)]
+    pub view: bool,
     /// It makes a column of a record. Where an argument of one of these names is true, no two rows
     /// have the same in it.
     #[serde(default)]

@@ -32,7 +32,6 @@ pub const ABSENT: &[(&str, &str, Absence)] = &[
             "the handlers of a process run on one thread, and objects are not shared with others",
         ),
     ),
-    ("data-race", "py", NotFoundYet),
     (
         "data-race",
         "rs",

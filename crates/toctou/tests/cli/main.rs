@@ -44,6 +44,7 @@ mod shapes_python_states;
 mod shapes_python_stores;
 mod shapes_python_textbook;
 mod shapes_python_tools;
+mod shapes_python_underway;
 mod shapes_python_values;
 mod shapes_real;
 mod shapes_rights;
