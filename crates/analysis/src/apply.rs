@@ -35,6 +35,10 @@ impl Interp<'_, '_, '_> {
             return sym;
         }
         if let Some(method) = view.method {
+            // So is what a table is asked for.
+            if view.recv.is_some_and(|recv| self.is_being_built(recv)) {
+                return self.chain_call(view, fallback).unwrap_or(fallback);
+            }
             // A chain of a known library is that library's, whatever others call their methods.
             if view.recv.is_some_and(|recv| self.is_begun_by_library(recv))
                 && let Some(sym) = self.chain_call(view, fallback)
@@ -149,11 +153,18 @@ impl Interp<'_, '_, '_> {
         if w.when.record {
             holds &= known.is_some_and(|s| self.record_class(s).is_some());
         }
+        if w.when.row {
+            holds &= sym.is_some_and(|s| self.row_table(s, view).is_some());
+        }
         if w.when.fresh {
             holds &= sym.is_some_and(|s| self.cx.syms.is_fresh(s));
         }
         if !w.when.imports.is_empty() {
             holds &= self.cx.imports_any(&w.when.imports);
+        }
+        if !w.when.texts.is_empty() {
+            let begins = |name: &str| w.when.texts.iter().any(|t| name.starts_with(t.as_str()));
+            holds &= self.cx.names.iter().any(begins);
         }
         holds != w.when.not
     }

@@ -6,6 +6,7 @@
 mod at_start;
 mod blind_update;
 mod broken_lock;
+mod changed_underway;
 mod close_race;
 mod closed_twice;
 pub(crate) mod code;
@@ -35,6 +36,7 @@ type Check = fn(&mut Context<'_, '_>, &[Vec<u32>]);
 const CHECKS: &[Check] = &[
     blind_update::check,
     broken_lock::check,
+    changed_underway::check,
     close_race::check,
     closed_twice::check,
     data_race::check,

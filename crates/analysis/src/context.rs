@@ -108,6 +108,8 @@ pub enum DefectKind {
     SendTwice,
     /// Memory that several threads use with nothing that keeps them apart.
     DataRace,
+    /// A table is gone through while somebody adds to it or takes from it.
+    ChangedUnderway,
     /// A record that others read and write back is overwritten blindly.
     BlindUpdate,
 }
@@ -130,6 +132,10 @@ pub struct Context<'a, 'm> {
     /// Variables and fields whose content is changed in place, somewhere.
     pub changed_cells: FxHashSet<Cell>,
     pub changed_fields: FxHashSet<Name>,
+    /// Does any class say which table it is a row of?
+    pub(crate) has_tables: bool,
+    /// Variables of modules that are gone through: where, and which.
+    pub(crate) gone_through: Vec<(FuncId, crate::effect::Pos, Sym, Span)>,
     /// Fields that are counted up.
     pub counted_fields: FxHashSet<Name>,
     /// Fields and variables whose entries somebody sets.
@@ -334,6 +340,8 @@ impl<'a, 'm> Context<'a, 'm> {
             holder_vars: FxHashSet::default(),
             param_cells: FxHashMap::default(),
             stores: FxHashMap::default(),
+            has_tables: program.classes.iter().any(|c| c.table.is_some()),
+            gone_through: Vec::new(),
             defs: FxHashMap::default(),
             constants: FxHashMap::default(),
             made_with: FxHashMap::default(),
@@ -696,6 +704,14 @@ impl<'a, 'm> Context<'a, 'm> {
         value
     }
 
+    /// What a variable is set to, if that is done in one place.
+    pub(crate) fn stored_in(&self, cell: Cell) -> Option<(FuncId, Var)> {
+        let (1, func, value) = *self.stores.get(&cell)? else {
+            return None;
+        };
+        Some((func, value))
+    }
+
     fn stored_once(&mut self, cell: Cell, depth: u32) -> Option<Sym> {
         let (1, func, value) = *self.stores.get(&cell)? else {
             return None;
@@ -861,6 +877,14 @@ impl<'a, 'm> Context<'a, 'm> {
             };
             let name = self.names.text(*name);
             modules.iter().any(|module| {
+                // `diesel:SqliteConnection`, wherever below the module it stands.
+                if let Some((module, wanted)) = module.split_once(':') {
+                    let toctou_core::ir::ImportedName::Named(path) = import.name else {
+                        return false;
+                    };
+                    let last = self.names.text(path).rsplit(['.', ':']).next();
+                    return name == module && last == Some(wanted);
+                }
                 let below = name.strip_prefix(module.as_str());
                 below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             })

@@ -822,6 +822,10 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                     sym
                 } else {
                     self.read_all(base);
+                    if self.last_round && matches!(self.cx.syms.kind(base), SymKind::Cell(_)) {
+                        let step = (self.id, self.at, base, self.span);
+                        self.cx.gone_through.push(step);
+                    }
                     self.element(base)
                 };
                 self.set(*dst, sym);

@@ -47,6 +47,7 @@ mod started;
 mod summarise;
 mod summary;
 mod sym;
+mod tables;
 mod takes;
 mod texts;
 mod turns;
@@ -120,6 +121,9 @@ pub fn analyze(program: &Program, models: &Models) -> Analysis {
         cx.defined.extend(prisma::defined_tables(schema));
     }
     for (table, columns) in records::unique_columns(&mut cx) {
+        cx.unique.entry(table).or_default().push(columns);
+    }
+    for (table, columns) in tables::unique_columns(program) {
         cx.unique.entry(table).or_default().push(columns);
     }
     // Statements in a list are run one by one, by a loop that does not say which.

@@ -35,6 +35,8 @@ pub struct Call {
     /// Clients are let in by it.
     pub lets_in: Option<toctou_models::Door>,
     /// Arguments that say of a column that it has nothing twice.
+    /// It gives the receiver itself, to be gone through.
+    pub view: bool,
     pub unique_if: Vec<String>,
     /// Its arguments are columns that have nothing twice, together.
     pub unique_over: bool,
@@ -72,6 +74,13 @@ pub struct CallbackRule {
     pub callback: Callback,
 }
 
+impl Call {
+    /// Is it about rows only, whatever else may have a method of that name?
+    pub fn is_of_rows(&self) -> bool {
+        self.when.iter().any(|w| w.when.row && !w.when.not)
+    }
+}
+
 pub struct WhenRule {
     pub place: PlaceExpr,
     pub when: When,
@@ -94,6 +103,9 @@ pub struct ChainRule {
     pub without: Vec<Name>,
     pub effects: Vec<EffectRule>,
     pub filter_steps: Vec<Name>,
+    /// Steps that run it, and with which it ends.
+    pub run_by: Vec<Name>,
+    pub set_steps: Vec<Name>,
     pub exclusive_steps: Vec<Name>,
     pub returning_steps: Vec<Name>,
     pub locking_steps: Vec<Name>,
@@ -345,6 +357,11 @@ impl<'m> Library<'m> {
         entity.instance && self.models.is_own_to_thread(module, path)
     }
 
+    /// Does going through a table fail if somebody adds to it meanwhile?
+    pub fn fails_if_changed(&self) -> bool {
+        self.models.fails_if_changed()
+    }
+
     pub fn chains(&mut self, names: &mut Names) -> Rc<[Rc<ChainRule>]> {
         if let Some(chains) = &self.chains {
             return Rc::clone(chains);
@@ -507,6 +524,7 @@ fn compile(m: &CallModel, result_type: Option<EntityId>, duck: bool) -> Call {
         clock: m.clock,
         own: m.own_to_call,
         lets_in: m.lets_in,
+        view: m.view,
         unique_if: m.unique_if.clone(),
         unique_over: m.unique_over,
         fills: place(&m.fills),
@@ -533,6 +551,8 @@ fn chain(m: &ChainModel, names: &mut Names) -> ChainRule {
         steps: all(&m.steps),
         without: all(&m.without),
         filter_steps: all(&m.filter_steps),
+        run_by: all(&m.run_by),
+        set_steps: all(&m.set_steps),
         exclusive_steps: all(&m.exclusive_steps),
         returning_steps: all(&m.returning_steps),
         locking_steps: all(&m.locking_steps),

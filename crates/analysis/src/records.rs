@@ -180,7 +180,7 @@ impl Interp<'_, '_, '_> {
         };
         match class {
             Some(class) => self.cx.syms.make(SymKind::Class(class)),
-            None => sym,
+            None => self.table_below(sym).unwrap_or(sym),
         }
     }
 

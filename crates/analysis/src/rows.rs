@@ -420,7 +420,9 @@ impl Interp<'_, '_, '_> {
         table: Sym,
         duck: bool,
     ) -> Option<u32> {
-        let table = self.table_of(table);
+        let table = self
+            .row_table(table, view)
+            .unwrap_or_else(|| self.table_of(table));
         if matches!(self.cx.syms.kind(table), SymKind::Null) {
             return None;
         }
@@ -432,6 +434,10 @@ impl Interp<'_, '_, '_> {
         });
         let update = effect.update.as_ref().and_then(|p| self.place(p, view));
         let value = effect.value.as_ref().and_then(|p| self.place(p, view));
+        let update = match update {
+            Some(object) if effect.effect.assigned => Some(self.assigned_in(object)),
+            update => update,
+        };
         let mut conditions = Vec::new();
         if let Some(f) = filter {
             self.conditions(f, next, &mut conditions, 0);
@@ -481,6 +487,18 @@ impl Interp<'_, '_, '_> {
             SymKind::Str(column) => {
                 if let Some(value) = next {
                     out.push((column, value));
+                }
+            }
+            // column.eq(value)
+            SymKind::Call(call) if self.compared_column(&call).is_some() => {
+                out.extend(self.compared_column(&call));
+            }
+            // column.is_null()
+            SymKind::Call(call) if call.recv.is_some_and(|r| self.column_text(r).is_some()) => {}
+            // a.and(b), all().add(a).add(b)
+            SymKind::Call(call) if self.is_of_columns(&call) => {
+                for part in call.recv.iter().chain(call.args.iter()) {
+                    self.conditions(*part, None, out, depth + 1);
                 }
             }
             // eq(table.column, value), and(…)
@@ -724,8 +742,16 @@ impl Interp<'_, '_, '_> {
 
     /// The last call of a chain such as `db.select().from(t).where(…)`.
     pub fn chain_call(&mut self, view: &CallView<'_>, fallback: Sym) -> Option<Sym> {
-        if self.receivers.contains(view.dst) && !self.is_promise_chain(view.dst) {
-            return None;
+        // Whatever is asked for next belongs to it, unless it says which step is the last.
+        let goes_on = self.receivers.contains(view.dst) && !self.is_promise_chain(view.dst);
+        if goes_on {
+            let chains = self.cx.library.chains(&mut self.cx.names);
+            if !chains
+                .iter()
+                .any(|c| view.method.is_some_and(|m| c.run_by.contains(&m)))
+            {
+                return None;
+            }
         }
         let (steps, start) = self.chain_steps(fallback)?;
         // What comes after it was run is asked of what came back.
@@ -736,6 +762,9 @@ impl Interp<'_, '_, '_> {
             return None;
         }
         let rule = self.chain_rule(&steps, false)?;
+        if goes_on && rule.run_by.is_empty() {
+            return None;
+        }
         self.ran.insert(fallback);
         if let Some(read) = self.run_chain(&rule, &steps, start, view.dst) {
             self.add_deps(fallback, &Deps::event(read));
@@ -802,7 +831,17 @@ impl Interp<'_, '_, '_> {
         built: bool,
     ) -> Option<Rc<ChainRule>> {
         let chains = self.cx.library.chains(&mut self.cx.names);
+        let last = steps.last().map(|s| s.0);
+        let ends =
+            |c: &ChainRule| c.run_by.is_empty() || last.is_some_and(|l| c.run_by.contains(&l));
+        let of_table = chains.iter().any(|c| c.steps.is_empty())
+            && steps
+                .first()
+                .is_some_and(|s| self.table_below(s.1).is_some());
         let rule = chains.iter().filter(|c| c.built == built).find(|c| {
+            if !ends(c) || c.steps.is_empty() && !of_table {
+                return false;
+            }
             let mut wanted = c.steps.iter();
             let mut next = wanted.next();
             for (name, _) in steps {
@@ -830,38 +869,39 @@ impl Interp<'_, '_, '_> {
                 read = self.chain_sql(effect, steps, start, dst).or(read);
                 continue;
             }
-            let Some(table) = effect
+            let Some(mut table) = effect
                 .key
                 .as_ref()
                 .and_then(|p| self.step_place(p, steps, start))
             else {
                 continue;
             };
-            let table = self.table_of(table);
+            let mut conditions = Vec::new();
+            // update(table.filter(…)): a statement within the statement says which rows. An object
+            // is the row that it is.
+            for (name, call) in self.nested_steps(table) {
+                self.step_conditions(&rule.filter_steps, name, call, &mut conditions);
+            }
+            let below = self.table_below(table);
+            if below.is_none()
+                && effect.effect.r#do != Do::Read
+                && let Some(of_row) = self.table_of_row(table)
+            {
+                let id = self.cx.names.intern("id");
+                conditions.push((id, table));
+                table = of_row;
+            }
+            table = self.table_of(table);
             if matches!(self.cx.syms.kind(table), SymKind::Null) {
                 continue;
             }
-            let mut conditions = Vec::new();
             if let Some(p) = &effect.filter
                 && let Some(f) = self.step_place(p, steps, start)
             {
                 self.conditions(f, None, &mut conditions, 0);
             }
             for (name, call) in steps {
-                if rule.filter_steps.contains(name)
-                    && let SymKind::Call(call) = self.cx.syms.kind(*call).clone()
-                    && let Some(first) = call.args.first()
-                {
-                    // where("col", ">", value) and where("col", value)
-                    let value = call.args.get(2).or(call.args.get(1)).copied();
-                    self.conditions(*first, value, &mut conditions, 0);
-                    // where(a == b, c >= d)
-                    for more in call.args.iter().skip(1) {
-                        if self.is_comparison(*more) {
-                            self.conditions(*more, None, &mut conditions, 0);
-                        }
-                    }
-                }
+                self.step_conditions(&rule.filter_steps, *name, *call, &mut conditions);
             }
             // A step can be the effect's filter as well: what is asked twice is one condition.
             let mut seen = FxHashSet::default();
@@ -871,6 +911,11 @@ impl Interp<'_, '_, '_> {
                 .as_ref()
                 .or(effect.value.as_ref())
                 .and_then(|p| self.step_place(p, steps, start));
+            let update = self.set_in_steps(&rule.set_steps, steps).or(update);
+            let update = match update {
+                Some(object) if effect.effect.assigned => Some(self.assigned_in(object)),
+                update => update,
+            };
             let id = self.row_event(effect, table, conditions, update, dst, false);
             self.finish_chain_event(
                 has(&rule.exclusive_steps),
@@ -881,6 +926,34 @@ impl Interp<'_, '_, '_> {
             );
         }
         read
+    }
+
+    /// The conditions of one step of a chain, if it is one that narrows.
+    fn step_conditions(
+        &mut self,
+        filter_steps: &[Name],
+        name: Name,
+        call: Sym,
+        out: &mut Vec<(Name, Sym)>,
+    ) {
+        if !filter_steps.contains(&name) {
+            return;
+        }
+        let SymKind::Call(call) = self.cx.syms.kind(call).clone() else {
+            return;
+        };
+        let Some(first) = call.args.first() else {
+            return;
+        };
+        // where("col", ">", value) and where("col", value)
+        let value = call.args.get(2).or(call.args.get(1)).copied();
+        self.conditions(*first, value, out, 0);
+        // where(a == b, c >= d)
+        for more in call.args.iter().skip(1) {
+            if self.is_comparison(*more) {
+                self.conditions(*more, None, out, 0);
+            }
+        }
     }
 
     /// A text at the start of a chain, with the arguments of one of its steps as parameters.

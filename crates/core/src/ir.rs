@@ -414,6 +414,10 @@ pub struct Class {
     pub fields: Vec<Field>,
     /// What is of this type is a [word](Field::word): `type Level int`.
     pub word: bool,
+    /// The table whose rows are objects of it, where it says so itself …
+    pub table: Option<Name>,
+    /// … and columns that no two rows have the same in.
+    pub unique: Vec<Name>,
     pub exported: bool,
     pub span: Span,
 }

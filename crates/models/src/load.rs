@@ -324,6 +324,11 @@ impl Models {
             .is_some_and(|table| table.own_to_thread.contains(plain_path(path)))
     }
 
+    /// Does going through a table fail if something is added to it or taken from it meanwhile?
+    pub fn fails_if_changed(&self) -> bool {
+        self.libraries.iter().any(|l| l.fails_if_changed)
+    }
+
     /// Builder chains. The first that matches is meant; longer ones stand first.
     pub fn chains(&self) -> &[ChainModelRef] {
         &self.chains

@@ -117,6 +117,9 @@ pub struct Library {
     /// two processes meet at a file that is named by one.
     #[serde(default)]
     pub own_to_process: Vec<String>,
+    /// Going through a table fails if something is added to it or taken from it meanwhile.
+    #[serde(default)]
+    pub fails_if_changed: bool,
     /// Types whose fields every thread has for itself: `threading.local`.
     #[serde(default)]
     pub own_to_thread: Vec<String>,
@@ -208,6 +211,9 @@ pub struct CallModel {
     /// Clients are let in by it, and are heard from then on.
     #[serde(default)]
     pub lets_in: Option<Door>,
+    /// What comes back is the receiver as it is at every moment, and no copy: `d.items()`.
+    #[serde(default)]
+    pub view: bool,
     /// It makes a column of a record. Where an argument of one of these names is true, no two rows
     /// have the same in it.
     #[serde(default)]
@@ -290,6 +296,10 @@ pub struct Effect {
     /// The SQL parameters: an array, or the first of several arguments (`args1`).
     #[serde(default)]
     pub params: Option<Place>,
+    /// Only those fields of what stands at `update` are written that were set here: an object
+    /// that knows what was changed in it.
+    #[serde(default)]
+    pub assigned: bool,
     /// How a write treats what is there already.
     #[serde(default)]
     pub mode: Mode,
@@ -481,12 +491,12 @@ pub enum LockScope {
 #[serde(transparent)]
 pub struct Place(pub String);
 
-/// A test on a value at the call. Of `is`, `contains`, `present`, `record`, `fresh` and `imports`, those given must all hold.
+/// A test on a value at the call. Of `is`, `contains`, `present`, `record`, `row`, `fresh`, `imports` and `texts`, those given must all hold.
 /// A value that is not known fails `is` and `contains`, and so passes them with `not`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct When {
-    /// Not needed for `imports`, which is about the program.
+    /// Not needed for `imports` and `texts`, which are about the program.
     #[serde(default = "receiver")]
     pub place: Place,
     /// The value is a constant that is one of these (numbers and booleans as text).
@@ -502,13 +512,21 @@ pub struct When {
     /// The value is an object of one of the `records`, made here.
     #[serde(default)]
     pub record: bool,
+    /// The value is a row of a table: an object of a class that says which (`table_name`), or what
+    /// was read from one.
+    #[serde(default)]
+    pub row: bool,
     /// The value is another one at every call, or of one: a temporary file, and its name.
     #[serde(default)]
     pub fresh: bool,
     /// The program imports one of these modules, or something below one: which database stands
-    /// behind an interface that many have.
+    /// behind an interface that many have. `module:Name` is one thing of a module.
     #[serde(default)]
     pub imports: Vec<String>,
+    /// The program has a text that begins with one of these: an address by which a database is
+    /// reached (`sqlite:`).
+    #[serde(default)]
+    pub texts: Vec<String>,
     /// The test must fail.
     #[serde(default)]
     pub not: bool,
@@ -614,8 +632,14 @@ pub enum ResultModel {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ChainModel {
     /// Steps that must all be in the chain, in this order, e.g. `["select", "from"]`;
-    /// others may stand between, before and after.
+    /// others may stand between, before and after. Without any, the chain begins with a
+    /// class of the program that says which table it stands for.
+    #[serde(default)]
     pub steps: Vec<String>,
+    /// Steps that run what was built. With one of them the chain ends: what is called then is
+    /// called on what came back. Where none is named, the last step is the last one there is.
+    #[serde(default)]
+    pub run_by: Vec<String>,
     /// Steps that must not be in it: `from(t).insert(v).select()` is no query.
     #[serde(default)]
     pub without: Vec<String>,
@@ -629,6 +653,10 @@ pub struct ChainModel {
     /// object, or a column's name and a value (`eq("id", id)`, `andWhere({ … })`).
     #[serde(default)]
     pub filter_steps: Vec<String>,
+    /// Steps that say what is written, beside `update`: a column and its value, or one or more
+    /// assignments (`set(column.eq(value))`, `col_expr(column, value)`).
+    #[serde(default)]
+    pub set_steps: Vec<String>,
     /// Steps that, if present, make the statement exclusive (`onConflictDoNothing`) …
     #[serde(default)]
     pub exclusive_steps: Vec<String>,

@@ -5,6 +5,7 @@
 //! [`classify`]'s order that claims it. What is then counted, hidden or kept
 //! for another day is decided by [`suppress`], [`baseline`] and [`score`].
 
+pub mod absent;
 pub mod baseline;
 mod case;
 mod classify;

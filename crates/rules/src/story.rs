@@ -118,6 +118,7 @@ pub(crate) fn begins_with_a_read(kind: DefectKind) -> bool {
             | DefectKind::RelatedSteps
             | DefectKind::SendTwice
             | DefectKind::DataRace
+            | DefectKind::ChangedUnderway
             | DefectKind::UseAfterClose
             | DefectKind::ClosedTwice
     )
@@ -231,6 +232,10 @@ pub(crate) fn of_defect(program: &Program, defect: &Defect, last: &str) -> Inter
             words("A", Action::Read, spot, "finds it open"),
             words("B", Action::Close, first, "closes it"),
             words("A", Action::Write, spot, "goes on to use it"),
+        ],
+        DefectKind::ChangedUnderway => vec![
+            words("A", Action::Read, spot, "goes through it"),
+            words("B", Action::Write, first, "adds to it or takes from it"),
         ],
         DefectKind::DataRace => vec![
             words("A", Action::Write, first, "uses it"),

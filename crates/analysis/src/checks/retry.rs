@@ -22,7 +22,7 @@ use toctou_models::{Do, LockScope, Mode};
 use crate::cfg::{Cfg, EdgeKind};
 use crate::checks::code;
 use crate::context::{Context, DefectKind, FoundDefect};
-use crate::effect::{Event, Pos};
+use crate::effect::{Act, Event, Pos};
 use crate::library::ResultRule;
 use crate::sym::Sym;
 use slice::{Slice, Slicer};
@@ -145,7 +145,10 @@ fn can_conflict(e: &Event) -> bool {
         .row
         .as_ref()
         .is_some_and(|r| r.looked_at && !r.conditions.is_empty() && !r.insert);
-    shared && e.act.is_write() && (matches!(e.mode, Mode::Exclusive | Mode::Conditional) || tested)
+    // Rows that are deleted again and again, some at a time, are gone through: nobody was faster.
+    let in_turn = e.loc.kind == ResourceKind::Row && e.act == Act::Delete;
+    let refused = matches!(e.mode, Mode::Exclusive | Mode::Conditional) || tested;
+    shared && e.act.is_write() && !in_turn && refused
 }
 
 /// Natural loops, one per head.
@@ -239,7 +242,9 @@ fn judge(
                 let why = slicer.of([*cond]);
                 decided |= why.vars.contains(&tried)
                     && !is_left_empty_handed(function, *cond, leaves(then.0));
-                bound = bound.max(bound_of(cx, f, function, &slicer, &why, tried, fresh));
+                let own = asked.calls.iter().filter(|_| why.vars.contains(&tried));
+                let own: FxHashSet<Pos> = own.copied().collect();
+                bound = bound.max(bound_of(cx, f, function, &slicer, &why, tried, &own, fresh));
             }
             Term::Multi(_) => bound = bound.max(Bound::Unknown),
             _ => {}
@@ -303,7 +308,9 @@ enum Bound {
     Known,
 }
 
-/// Is this way out a bound on attempts or time?
+/// Is this way out a bound on attempts or time? `own` are the calls that the attempt itself is made
+/// of: a way out that looks at the attempt depends on them, and on nothing else by that.
+#[allow(clippy::too_many_arguments)]
 fn bound_of(
     cx: &mut Context<'_, '_>,
     f: FuncId,
@@ -311,6 +318,7 @@ fn bound_of(
     slicer: &Slicer<'_>,
     why: &Slice,
     tried: Var,
+    own: &FxHashSet<Pos>,
     fresh: &FxHashSet<Pos>,
 ) -> Bound {
     if why.counter || draws(why, fresh) {
@@ -324,7 +332,8 @@ fn bound_of(
         let about = slicer.of(slice::operands(op));
         let read = |e: &Event| e.at == *at || about.calls.contains(&e.at);
         let reads = summary.as_ref().is_some_and(|s| s.events.iter().any(read));
-        op.dst() != Some(tried) && !about.vars.contains(&tried) && !about.caught && !reads
+        let apart = op.dst() != Some(tried) && !own.contains(at);
+        apart && !about.vars.contains(&tried) && !about.caught && !reads
     });
     if why.outside || elsewhere {
         Bound::Unknown

@@ -24,10 +24,11 @@ impl PointsTo {
                 continue;
             };
             if candidates.len() > BY_NAME
-                || !env
+                || env
                     .library
                     .methods(method, env.entities, env.names)
-                    .is_empty()
+                    .iter()
+                    .any(|rule| !rule.is_of_rows())
                 || is_common(env.names.text(method))
             {
                 continue;
@@ -87,6 +88,15 @@ fn is_common(name: &str) -> bool {
             | "emit"
             | "call"
             | "apply"
+            | "eq"
+            | "ne"
+            | "lt"
+            | "le"
+            | "lte"
+            | "gt"
+            | "ge"
+            | "gte"
+            | "cmp"
             | "bind"
             | "close"
             | "open"

@@ -116,6 +116,14 @@ impl<'a> Dump<'a> {
             let name = self.text(*name);
             put!(self, " implements {name}");
         }
+        if let Some(table) = class.table {
+            let table = self.text(table);
+            put!(self, " table={table}");
+        }
+        for name in &class.unique {
+            let name = self.text(*name);
+            put!(self, " unique={name}");
+        }
         if let Some(constructor) = class.constructor {
             put!(self, " constructor=f{}", constructor.0);
         }

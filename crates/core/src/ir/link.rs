@@ -77,6 +77,8 @@ impl Program {
             map.name(&mut class.name);
             class.extends.iter_mut().for_each(|n| map.name(n));
             class.implements.iter_mut().for_each(|n| map.name(n));
+            class.table.iter_mut().for_each(|n| map.name(n));
+            class.unique.iter_mut().for_each(|n| map.name(n));
             class.constructor.iter_mut().for_each(|f| map.func(f));
             for (name, func) in &mut class.methods {
                 map.name(name);

@@ -78,6 +78,8 @@ impl<'a> Check<'a> {
             self.name(class.name);
             class.extends.iter().for_each(|n| self.name(*n));
             class.implements.iter().for_each(|n| self.name(*n));
+            class.table.iter().for_each(|n| self.name(*n));
+            class.unique.iter().for_each(|n| self.name(*n));
             class.constructor.iter().for_each(|f| self.func(*f));
             for (name, func) in &class.methods {
                 self.name(*name);

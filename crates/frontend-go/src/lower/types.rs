@@ -184,6 +184,8 @@ impl<'t> Lower<'t> {
             methods: Vec::new(),
             fields: Vec::new(),
             word: false,
+            table: None,
+            unique: Vec::new(),
             exported,
             span: at,
         });

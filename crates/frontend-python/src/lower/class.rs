@@ -53,6 +53,8 @@ impl<'a> Lower<'a> {
             methods: Vec::new(),
             fields: Vec::new(),
             word: false,
+            table: None,
+            unique: Vec::new(),
             exported: self.outer.is_empty(),
             span: super::span(s.range),
         });

@@ -4,7 +4,7 @@ use syn::{BinOp as Operator, Expr, Member, UnOp};
 use toctou_core::Span;
 use toctou_core::ir::{Arg, BinOp, Key, Op, Var};
 
-use super::paths::segments;
+use super::paths::{is_type_name, segments};
 use super::pattern::bare;
 use super::{Lower, MAX_DEPTH};
 
@@ -371,7 +371,7 @@ impl Lower<'_> {
         let value = self.op(at, |dst| Op::Object { dst, fields });
         // An enum's variant is no type of its own.
         let path = segments(&x.path);
-        let ty = if path.len() == 1 {
+        let ty = if !matches!(path.as_slice(), [.., of, _] if is_type_name(of)) {
             self.type_of_value(e)
         } else {
             None

@@ -78,7 +78,7 @@ impl Lower<'_> {
         }
     }
 
-    fn inside(&mut self, name: &str, work: impl FnOnce(&mut Self)) {
+    pub(super) fn inside(&mut self, name: &str, work: impl FnOnce(&mut Self)) {
         if self.depth >= MAX_DEPTH {
             self.opaque += 1;
             return;
@@ -147,7 +147,12 @@ impl Lower<'_> {
         self.add_item(&text, item);
     }
 
-    fn new_class(&mut self, name: Name, is_interface: bool, span: toctou_core::Span) -> ClassId {
+    pub(super) fn new_class(
+        &mut self,
+        name: Name,
+        is_interface: bool,
+        span: toctou_core::Span,
+    ) -> ClassId {
         self.classes.push(Class {
             name,
             is_interface,
@@ -157,6 +162,8 @@ impl Lower<'_> {
             methods: Vec::new(),
             fields: Vec::new(),
             word: false,
+            table: None,
+            unique: Vec::new(),
             exported: true,
             span,
         });
@@ -217,10 +224,11 @@ impl Lower<'_> {
             Tree::Struct(s) => {
                 self.structure(&s.ident, &s.generics, &s.fields);
                 let marks = self.decorators(&s.attrs);
-                if let Some(class) = self.item_here(&s.ident.to_string()).and_then(|i| i.class)
-                    && !marks.is_empty()
-                {
-                    self.class_marks.insert(class, marks);
+                if let Some(class) = self.item_here(&s.ident.to_string()).and_then(|i| i.class) {
+                    self.note_table(class, s);
+                    if !marks.is_empty() {
+                        self.class_marks.insert(class, marks);
+                    }
                 }
             }
             Tree::Union(u) => {
@@ -264,7 +272,7 @@ impl Lower<'_> {
     }
 
     /// Gives an item its value.
-    fn define(&mut self, ident: &syn::Ident, value: toctou_core::ir::Var) {
+    pub(super) fn define(&mut self, ident: &syn::Ident, value: toctou_core::ir::Var) {
         let at = self.places.token(ident.span());
         if let Some(Item { var: Some(var), .. }) = self.item_here(&ident.to_string()) {
             let cell = toctou_core::ir::Cell {

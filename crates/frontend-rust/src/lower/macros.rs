@@ -1,13 +1,14 @@
 //! Macros: those whose arguments are expressions are read as such.
 //!
 //! What a macro does is not known here, except for those of the language and
-//! those that are control flow by another name (`select!`, `bail!`). All others
-//! are calls of a function named like the macro, `query!`, about which a model
+//! those that are control flow by another name (`select!`, `bail!`) or declare items
+//! (`lazy_static!`, `table!`). All others are calls of a function named like the macro, `query!`, about which a model
 //! may say something. What does not parse as expressions is opaque.
 
 mod format;
 mod json;
 mod select;
+mod tables;
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::parse::Parser;
@@ -297,12 +298,14 @@ impl Lower<'_> {
         for (ident, _, _) in statics(m) {
             self.declare_value(&ident.to_string());
         }
+        self.declare_table(m);
     }
 
     pub(super) fn macro_item(&mut self, m: &syn::ItemMacro) {
         for (ident, ty, value) in statics(m) {
             self.constant(&ident, &ty, &value);
         }
+        self.table_item(m);
     }
 }
 

@@ -21,6 +21,8 @@ mod paths;
 mod pattern;
 mod uses;
 
+pub(crate) use paths::is_type_name;
+
 use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};

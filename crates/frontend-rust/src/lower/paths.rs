@@ -23,7 +23,7 @@ pub(super) fn segments(path: &Path) -> Vec<String> {
 }
 
 /// Written like a type: `Store`, not `store` and not `STORE`.
-pub(super) fn is_type_name(name: &str) -> bool {
+pub(crate) fn is_type_name(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(char::is_uppercase)
         && (name.len() == 1 || name.chars().any(char::is_lowercase))

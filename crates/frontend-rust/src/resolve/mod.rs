@@ -7,12 +7,14 @@
 mod crates;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use toctou_core::Name;
 use toctou_core::frontend::Manifest;
 use toctou_core::ir::{
     ClassId, ExportTarget, Import, ImportedName, Module, ModuleId, Target, TypeDef, Var, VarInfo,
     VarKind,
 };
 
+use crate::lower::is_type_name;
 use crates::Crates;
 
 /// Names that need no import.
@@ -72,7 +74,14 @@ pub fn resolve(paths: &[String], modules: &mut [Module], manifests: &[Manifest])
         .iter()
         .map(|m| {
             let values = m.exports.iter().map(|(n, _)| n);
-            let types = m.types.iter().map(|(n, _)| n);
+            // `#[sqlx(…)]` asks for a type `diesel`, and declares none.
+            let written: FxHashMap<Var, Name> =
+                m.imports.iter().map(|i| (i.var, i.specifier)).collect();
+            let asked = |n: &Name, def: &TypeDef| match def {
+                TypeDef::Import(var) => written.get(var) == Some(n),
+                _ => false,
+            };
+            let types = m.types.iter().filter(|(n, d)| !asked(n, d)).map(|(n, _)| n);
             values
                 .chain(types)
                 .map(|n| m.names.text(*n).to_owned())
@@ -87,6 +96,9 @@ pub fn resolve(paths: &[String], modules: &mut [Module], manifests: &[Manifest])
         uses,
         passed_on,
         stars: vec![Vec::new(); modules.len()],
+        inline_stars: vec![Vec::new(); modules.len()],
+        inline: modules.iter().map(inline).collect(),
+        rows: modules.iter().map(rows).collect(),
         foreign: vec![Vec::new(); modules.len()],
     };
     for (index, module) in modules.iter_mut().enumerate() {
@@ -108,6 +120,12 @@ struct Resolver {
     passed_on: Vec<FxHashSet<String>>,
     /// Modules whose names each module has by `*`.
     stars: Vec<Vec<usize>>,
+    /// Modules within a file that each module has everything of by `*`.
+    inline_stars: Vec<Vec<(usize, Vec<String>)>>,
+    /// Modules within each file.
+    inline: Vec<FxHashSet<String>>,
+    /// Structs of each module that are rows of a table.
+    rows: Vec<Vec<String>>,
     /// Paths of libraries that each module takes everything from.
     foreign: Vec<Vec<String>>,
 }
@@ -132,13 +150,14 @@ impl Resolver {
                 .map(str::to_owned)
                 .collect();
             match self.find(index, &path) {
-                Some(Found::Module(m, rest)) if rest.is_empty() => {
-                    if m != index {
-                        self.stars[index].push(m);
-                        *target = Some(Target::Module(ModuleId(m as u32)));
-                    }
+                // Of an inline module. Of an enum (`use super::Kind::*`) nothing is exported.
+                Some(Found::Module(m, rest)) if !rest.is_empty() => {
+                    self.inline_stars[index].push((m, rest));
                 }
-                // `use super::Kind::*`, or of an inline module.
+                Some(Found::Module(m, _)) if m != index => {
+                    self.stars[index].push(m);
+                    *target = Some(Target::Module(ModuleId(m as u32)));
+                }
                 Some(Found::Module(..)) | None => {}
                 Some(Found::Library(name, rest)) => {
                     let mut text = name;
@@ -167,10 +186,11 @@ impl Resolver {
             match found {
                 Some(Found::Module(m, rest)) => {
                     import.target = Some(Target::Module(ModuleId(m as u32)));
-                    import.name = if rest.is_empty() {
-                        ImportedName::Namespace
-                    } else {
-                        ImportedName::Named(names.intern(&rest.join("::")))
+                    let name = rest.join("::");
+                    import.name = match self.made_for(m, &name) {
+                        _ if name.is_empty() => ImportedName::Namespace,
+                        Some(row) => ImportedName::Named(names.intern(row)),
+                        None => ImportedName::Named(names.intern(&name)),
                     };
                 }
                 Some(Found::Library(name, rest)) => {
@@ -195,6 +215,12 @@ impl Resolver {
         if self.has_by_star(index, name) {
             return Some(Found::Module(index, own()));
         }
+        for (m, within) in &self.inline_stars[index] {
+            let full = format!("{}::{name}", within.join("::"));
+            if self.exports[*m].contains(&full) {
+                return Some(Found::Module(*m, vec![full]));
+            }
+        }
         if let Some(child) = self.crates.child(index, name) {
             return Some(Found::Module(child, Vec::new()));
         }
@@ -209,6 +235,23 @@ impl Resolver {
             return Some(Found::Library(library, rest));
         }
         Some(Found::Library("<global>".to_owned(), own()))
+    }
+
+    /// `user::Entity`, where the file has a struct that is a row and nothing of that name: a macro
+    /// has made it of the struct, and it stands for the same table.
+    fn made_for(&self, m: usize, name: &str) -> Option<&str> {
+        let (within, last) = name.rsplit_once("::").unwrap_or(("", name));
+        if !is_type_name(last)
+            || self.exports[m].contains(name)
+            || within.is_empty() && (self.has_by_star(m, name) || self.used_by(m, name).is_some())
+        {
+            return None;
+        }
+        let beside = |row: &&String| row.rsplit_once("::").map_or("", |(w, _)| w) == within;
+        let mut rows = self.rows[m].iter().filter(beside);
+        rows.next()
+            .filter(|_| rows.next().is_none())
+            .map(String::as_str)
     }
 
     fn has_by_star(&self, index: usize, name: &str) -> bool {
@@ -300,6 +343,11 @@ impl Resolver {
         path.is_some_and(|path| path.first().is_some_and(|first| first == name))
     }
 
+    /// Is it a module within the file?
+    fn has_inline(&self, index: usize, name: &str) -> bool {
+        self.inline[index].contains(name)
+    }
+
     fn place_of(&self, index: usize, path: &[String]) -> Option<Found> {
         let first = path.first()?;
         let (start, rest) = match first.as_str() {
@@ -320,7 +368,7 @@ impl Resolver {
                     (self.crates.place(index)?, path)
                 } else if is_standard(name) {
                     return Some(Found::Library("std".to_owned(), path[1..].to_vec()));
-                } else if self.exports[index].contains(name)
+                } else if (self.exports[index].contains(name) || self.has_inline(index, name))
                     && path.len() > 1
                     && !self.is_own_crate(index, name)
                 {
@@ -350,6 +398,20 @@ impl Resolver {
         }
         Some(Found::Module(file, rest[used..].to_vec()))
     }
+}
+
+fn inline(module: &Module) -> FxHashSet<String> {
+    let names = module.exports.iter().map(|(n, _)| module.names.text(*n));
+    let first = names.filter_map(|n| n.split_once("::"));
+    first.map(|(first, _)| first.to_owned()).collect()
+}
+
+/// Structs whose objects are rows of a table.
+fn rows(module: &Module) -> Vec<String> {
+    let rows = module.classes.iter().filter(|c| c.table.is_some());
+    let names = rows.map(|c| module.names.text(c.name).to_owned());
+    let declared = |n: &String| module.types.iter().any(|(t, _)| module.names.text(*t) == n);
+    names.filter(declared).collect()
 }
 
 fn uses(module: &Module) -> FxHashMap<String, Vec<String>> {

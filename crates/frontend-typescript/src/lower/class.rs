@@ -102,6 +102,8 @@ impl<'a> Lower<'a, '_> {
             methods: Vec::new(),
             fields,
             word: false,
+            table: None,
+            unique: Vec::new(),
             exported,
             span: at,
         });

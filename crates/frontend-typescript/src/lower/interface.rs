@@ -39,6 +39,8 @@ impl<'a> Lower<'a, '_> {
             methods: Vec::new(),
             fields,
             word: false,
+            table: None,
+            unique: Vec::new(),
             exported,
             span: span(d.span),
         });
@@ -83,6 +85,8 @@ impl<'a> Lower<'a, '_> {
             methods: Vec::new(),
             fields,
             word: false,
+            table: None,
+            unique: Vec::new(),
             exported,
             span: span(d.span),
         });
@@ -132,6 +136,8 @@ impl<'a> Lower<'a, '_> {
             methods: Vec::new(),
             fields,
             word: false,
+            table: None,
+            unique: Vec::new(),
             exported: false,
             span: at,
         });

@@ -231,6 +231,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/rust/rusqlite.toml"),
     ),
     (
+        "rust/sea-orm.toml",
+        include_str!("../../libraries/rust/sea-orm.toml"),
+    ),
+    (
         "rust/serde.toml",
         include_str!("../../libraries/rust/serde.toml"),
     ),

@@ -69,14 +69,16 @@ pub(super) fn library(library: &Library) -> Checked {
         call(model, Names::Methods)?;
     }
     for chain in &library.chain {
-        if chain.steps.is_empty() {
+        if chain.steps.is_empty() && chain.run_by.is_empty() {
             return Err(problem("steps", "a chain needs at least one step"));
         }
         for step in chain
             .steps
             .iter()
             .chain(&chain.without)
+            .chain(&chain.run_by)
             .chain(&chain.filter_steps)
+            .chain(&chain.set_steps)
             .chain(&chain.exclusive_steps)
             .chain(&chain.returning_steps)
             .chain(&chain.locking_steps)
@@ -202,12 +204,13 @@ fn whens(list: &[When]) -> Checked {
     for when in list {
         place(&when.place)?;
         let tests_value = !when.is.is_empty() || !when.contains.is_empty();
-        let tests_value = tests_value || when.present.is_some() || when.record || when.fresh;
-        if !tests_value && when.imports.is_empty() {
+        let tests_value = tests_value || when.present.is_some() || when.fresh;
+        let tests_value = tests_value || when.record || when.row;
+        if !tests_value && when.imports.is_empty() && when.texts.is_empty() {
             return Err(problem(
                 &when.place.0,
                 format!(
-                    "this `when` on `{}` tests nothing: add `is`, `contains`, `present`, `record`, `fresh` or `imports`",
+                    "this `when` on `{}` tests nothing: add `is`, `contains`, `present`, `record`, `row`, `fresh`, `imports` or `texts`",
                     when.place.0
                 ),
             ));

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
+use toctou_rules::absent::{Absence, LANGUAGES, absence};
 use toctou_rules::registry;
 
 use crate::cli::{Cli, DevAction, DevArgs};
@@ -126,17 +127,11 @@ fn rule_index() -> String {
 
 /// Which rule is shown in which language, by an example that the tests run.
 fn coverage() -> String {
-    const LANGUAGES: &[(&str, &str)] = &[
-        ("ts", "TypeScript"),
-        ("py", "Python"),
-        ("go", "Go"),
-        ("rs", "Rust"),
-    ];
     let mut out = String::from(
         "\n## Languages\n\nHow many examples of the rule, in that language, are on its page: \
          bad ones that must be reported + good ones that must not, both run by the tests. \
-         A dash says that there is no bad one: either the language cannot have the race, or nobody has shown yet \
-         that it is found there.\n\n| rule |",
+         \"n/a\" says that the race cannot be written in that language, for the reason below the \
+         table; a dash, that it can, and that nobody has shown yet that it is found there.\n\n| rule |",
     );
     for (_, label) in LANGUAGES {
         let _ = write!(out, " {label} |");
@@ -144,6 +139,7 @@ fn coverage() -> String {
     out += "\n|---|";
     out += &"---|".repeat(LANGUAGES.len());
     out.push('\n');
+    let mut reasons: Vec<&str> = Vec::new();
     for rule in registry::all() {
         let _ = write!(out, "| {} |", rule.id);
         for (tag, _) in LANGUAGES {
@@ -154,12 +150,24 @@ fn coverage() -> String {
                     .filter(|line| line.starts_with(&fence))
                     .count()
             };
-            let _ = match (blocks("bad"), blocks("good")) {
-                (0, _) => write!(out, " – |"),
-                (bad, good) => write!(out, " {bad} + {good} |"),
+            let _ = match (blocks("bad"), blocks("good"), absence(rule.id, tag)) {
+                (0, _, Some(Absence::Cannot(reason))) => {
+                    let known = reasons.iter().position(|r| *r == reason);
+                    let number = known.unwrap_or(reasons.len()) + 1;
+                    if known.is_none() {
+                        reasons.push(reason);
+                    }
+                    write!(out, " n/a ({number}) |")
+                }
+                (0, _, _) => write!(out, " – |"),
+                (bad, good, _) => write!(out, " {bad} + {good} |"),
             };
         }
         out.push('\n');
+    }
+    out += "\nn/a, because:\n\n";
+    for (number, reason) in (1..).zip(reasons) {
+        let _ = writeln!(out, "{number}. {reason}.");
     }
     out
 }

@@ -366,26 +366,6 @@ server.registerTool("add", {}, async ({ word }: { word: string }) => {
     );
 }
 
-/// In Rust: a library as a whole under another name. Its functions are found by their full path.
-#[test]
-fn fn_library_under_another_name() {
-    let source = r#"use fs_err as fs;
-use rmcp::{tool, tool_router};
-pub struct Server;
-#[tool_router]
-impl Server {
-    #[tool]
-    fn save(&self, text: String) -> anyhow::Result<()> {
-        let old = fs::read_to_string("a.txt")?;
-        fs::write("a.txt", format!("{old}{text}"))?;
-        Ok(())
-    }
-}
-"#;
-    let run = Project::new(&[("main.rs", source)]).run("scan main.rs --no-config --output json");
-    assert_eq!(run.rules(), NOTHING);
-}
-
 /// What was set before the server was connected is taken to stay set. Here another tool empties
 /// it, and two calls after that open it twice.
 #[test]

@@ -8,13 +8,8 @@
 use std::collections::BTreeSet;
 
 use crate::common::Project;
+use toctou_rules::absent::{ABSENT, Absence, LANGUAGES, absence};
 use toctou_rules::rules::ALL;
-
-/// Rules without a bad block in TypeScript, and why.
-const NO_EXAMPLE: &[(&str, &str)] = &[(
-    "data-race",
-    "JavaScript runs one piece of code at a time: there is no such thing",
-)];
 
 /// Language of a block, and the file it is scanned as.
 const FILES: &[(&str, &str)] = &[
@@ -168,24 +163,6 @@ fn every_page_shows_its_own_rule_and_a_repair() {
     let mut wrong = Vec::new();
     for rule in ALL {
         let blocks = blocks(rule.page);
-        let excused = NO_EXAMPLE.iter().find(|(id, _)| *id == rule.id);
-        let in_ts = |block: &&Block| block.language == "ts";
-        let bad: Vec<&Block> = blocks
-            .iter()
-            .filter(in_ts)
-            .filter(|block| block.bad)
-            .collect();
-        match (bad.is_empty(), excused) {
-            (true, None) => wrong.push(format!("{}: no `ts bad` block", rule.id)),
-            (false, Some((_, reason))) => wrong.push(format!(
-                "{}: has a `ts bad` block, but is listed: {reason}",
-                rule.id
-            )),
-            _ => {}
-        }
-        if excused.is_none() && !blocks.iter().filter(in_ts).any(|block| !block.bad) {
-            wrong.push(format!("{}: no `ts good` block", rule.id));
-        }
         // What a page shows wrong in a language, it shows repaired in it.
         for (language, _) in FILES {
             let of = |bad| {
@@ -193,11 +170,23 @@ fn every_page_shows_its_own_rule_and_a_repair() {
                     .iter()
                     .any(|block| block.language == *language && block.bad == bad)
             };
-            if of(true) != of(false) && excused.is_none() {
+            let absent = absence(rule.id, language);
+            if of(true) != of(false) && !matches!(absent, Some(Absence::Cannot(_))) {
                 wrong.push(format!(
                     "{}: `{language}` has only one of bad and good",
                     rule.id
                 ));
+            }
+            match (of(true), absent) {
+                (false, None) => wrong.push(format!(
+                    "{}: no `{language} bad` block: say why in crates/rules/src/absent.rs",
+                    rule.id
+                )),
+                (true, Some(why)) => wrong.push(format!(
+                    "{}: has a `{language} bad` block, but is listed: {why:?}",
+                    rule.id
+                )),
+                _ => {}
             }
         }
         for block in &blocks {
@@ -223,4 +212,31 @@ fn every_page_shows_its_own_rule_and_a_repair() {
         }
     }
     assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+}
+
+/// Nothing is excused that is not there.
+#[test]
+fn what_is_absent_is_a_rule_in_a_language() {
+    for (index, (rule, language, why)) in ABSENT.iter().enumerate() {
+        assert!(ALL.iter().any(|r| r.id == *rule), "{rule}");
+        assert!(
+            LANGUAGES.iter().any(|(tag, _)| tag == language),
+            "{rule} {language}"
+        );
+        let again = |(r, l, _): &&(&str, &str, Absence)| r == rule && l == language;
+        assert_eq!(
+            ABSENT.iter().position(|a| again(&a)),
+            Some(index),
+            "{rule} {language}"
+        );
+        if let Absence::Cannot(reason) = why {
+            assert!(
+                !reason.is_empty() && !reason.ends_with('.'),
+                "{rule} {language}"
+            );
+        }
+    }
+    let tested: Vec<&str> = FILES.iter().map(|(tag, _)| *tag).collect();
+    let shown: Vec<&str> = LANGUAGES.iter().map(|(tag, _)| *tag).collect();
+    assert_eq!(tested, shown);
 }

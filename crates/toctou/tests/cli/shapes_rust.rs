@@ -270,3 +270,13 @@ fn a_guard_without_a_name_is_gone() {
     safe(&body("_guard"));
     dangerous("session-lost-update", &body("_"));
 }
+
+/// Rows that are deleted some at a time, until there are none left.
+#[test]
+fn deleting_in_batches_is_no_retry() {
+    let source = "use rmcp::{tool, tool_router};\npub struct Server { pool: sqlx::PgPool }\n#[tool_router]\nimpl Server {\n#[tool]\n\
+        async fn clean(&self, days: i64) -> anyhow::Result<()> {\nloop {\n\
+        let done = sqlx::query(\"DELETE FROM notes WHERE id IN (SELECT id FROM notes WHERE age > $1 LIMIT 100)\").bind(days).execute(&self.pool).await?;\n\
+        if done.rows_affected() == 0 { return Ok(()); }\n}\n}\n}\n";
+    assert_eq!(rules(source), Vec::<String>::new());
+}

@@ -123,6 +123,11 @@ fn a_crate_in_place_of_a_module() {
     };
     let by_path = source("fs_err::read_to_string", "fs_err::write");
     assert_eq!(rules(&by_path), ["file-read-modify-write"]);
+    let by_name = format!(
+        "use fs_err as fs;\n{}",
+        source("fs::read_to_string", "fs::write")
+    );
+    assert_eq!(rules(&by_name), ["file-read-modify-write"]);
 }
 
 #[test]
@@ -386,4 +391,16 @@ fn a_long_chain_is_one_statement() {
         ["db-lost-update"]
     );
     assert!(rules("uses = uses + 1", "let title = 1;").is_empty());
+}
+
+/// An attribute that has a library's name declares nothing of that name.
+#[test]
+fn attributes_named_like_a_library() {
+    let source = "use rmcp::{tool, tool_router};\n#[derive(FromRow)]\n#[sqlx(rename_all = \"camelCase\")]\n\
+        pub struct User { balance: i64 }\npub struct Server { pool: sqlx::PgPool }\n#[tool_router]\nimpl Server {\n#[tool]\n\
+        async fn pay(&self, id: i64, amount: i64) -> anyhow::Result<()> {\n\
+        let user: User = sqlx::query_as(\"SELECT balance FROM users WHERE id = $1\").bind(id).fetch_one(&self.pool).await?;\n\
+        sqlx::query(\"UPDATE users SET balance = $2 WHERE id = $1\").bind(id).bind(user.balance - amount).execute(&self.pool).await?;\n\
+        Ok(())\n}\n}\n";
+    assert_eq!(rules(source), ["db-lost-update"]);
 }

@@ -18,10 +18,13 @@ pub const META: RuleMeta = RuleMeta {
 };
 
 pub(crate) fn of_defect(program: &Program, defect: &Defect) -> Option<Verdict> {
+    let function = crate::classify::display_function(program, defect.spot.func);
+    if defect.kind == DefectKind::ChangedUnderway {
+        return Some(changed_underway(&function, defect));
+    }
     if defect.kind != DefectKind::DataRace {
         return None;
     }
-    let function = crate::classify::display_function(program, defect.spot.func);
     let verdict = Verdict::new(
         format!(
             "`{function}` uses `{}` with no lock that every other use of it holds: two threads use it at once",
@@ -35,4 +38,16 @@ pub(crate) fn of_defect(program: &Program, defect: &Defect) -> Option<Verdict> {
     } else {
         verdict
     })
+}
+
+fn changed_underway(function: &str, defect: &Defect) -> Verdict {
+    let verdict = Verdict::new(
+        format!(
+            "`{function}` goes through `{}` while another call can add to it or take from it: the next step fails then",
+            defect.key
+        ),
+        "go through a copy that is made in one step (`list(d.items())`), or hold one lock over the loop and over each change",
+        "the loop fails: the table has changed its size",
+    );
+    if defect.duck { verdict.persona(Persona::Pedantic) } else { verdict }
 }

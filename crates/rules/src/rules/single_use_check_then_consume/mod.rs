@@ -45,10 +45,14 @@ pub(crate) fn judge(case: &Case<'_>) -> Option<Verdict> {
     if !stored || !consumed || !(single || marked) {
         return None;
     }
+    // Who removes it second is told that it is gone.
+    let told = case.deletes()
+        && w.write_row.as_ref().is_some_and(|r| r.looked_at || r.returning);
     let message = format!("`{}` is good for one use, but two calls can both find it valid before either uses it up", case.key());
-    Some(Verdict::new(
+    let verdict = Verdict::new(
         message,
         "use it up first, in one statement that says whether it was still there (`DELETE … RETURNING`, `UPDATE … WHERE used_at IS NULL`)",
         "both calls have used it",
-    ))
+    );
+    Some(if told { verdict.persona(Persona::Pedantic) } else { verdict })
 }
