@@ -5,6 +5,7 @@
 //! come in as acquisitions like those of a library.
 
 mod begun;
+mod chosen;
 mod marked;
 mod passes;
 mod whichever;
@@ -165,9 +166,13 @@ impl Held {
             held.flow(interp, &if_true, 0);
         }
         let waits = may_go_on_without(interp);
-        if waits != 0 {
+        let chosen = chosen::passes(interp);
+        if waits != 0 || !chosen.is_empty() {
             let sure = std::mem::take(&mut held.at_entry);
+            let known = held.passes.len();
+            held.passes.extend(chosen);
             held.flow(interp, &if_true, waits);
+            held.passes.truncate(known);
             held.hoped = std::mem::replace(&mut held.at_entry, sure);
         }
         held
@@ -322,7 +327,7 @@ impl Held {
         self.state_at(self.at_entry[at.block as usize], at)
     }
 
-    /// Not held for sure: who waited for it in vain goes on without.
+    /// Not held for sure: who waited for it in vain goes on without, or a list says who takes it.
     pub(crate) fn hoped_at(&self, at: Pos) -> u64 {
         match self.hoped.get(at.block as usize) {
             Some(state) => self.state_at(*state, at) & !self.at(at),

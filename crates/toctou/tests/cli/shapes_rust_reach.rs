@@ -317,3 +317,30 @@ fn a_command_that_takes_no_lock_is_no_other_call() {
     let open = "Notes.add(&text).await";
     assert_eq!(rules(&tool_and_command(open)), ["file-read-modify-write"]);
 }
+
+/// A tool whose work is chosen by name, and a lock that is taken where `holds` says so.
+fn locked_by_name(holds: &str) -> String {
+    format!(
+        "use std::sync::Mutex;\nuse rmcp::{{tool, tool_router}};\n\
+         const WRITERS: &[&str] = &[\"add\", \"drop\"];\n\
+         pub struct Server {{ door: std::fs::File }}\n#[tool_router]\nimpl Server {{\n#[tool]\n\
+         fn run(&self, name: String, text: String, busy: bool) -> anyhow::Result<()> {{\n\
+         let _guard = if {holds} {{\nmatch self.lock_file() {{ Ok(g) => Some(g), Err(e) => return Err(e) }}\n}} else {{ None }};\n\
+         match name.as_str() {{ \"add\" => self.add(&text), _ => Ok(()) }}\n}}\n}}\nimpl Server {{\n\
+         fn lock_file(&self) -> anyhow::Result<std::fs::File> {{\nlet file = std::fs::File::create(\"lock\")?;\nfile.lock()?;\nOk(file)\n}}\n\
+         fn add(&self, text: &str) -> anyhow::Result<()> {{\nlet old = std::fs::read_to_string(\"notes.txt\")?;\n\
+         std::fs::write(\"notes.txt\", format!(\"{{old}}{{text}}\"))?;\nOk(())\n}}\n}}\n"
+    )
+}
+
+/// Who wrote the list has said what needs the lock.
+#[test]
+fn a_lock_that_is_taken_for_the_names_of_a_list() {
+    let listed = locked_by_name("WRITERS.contains(&name.as_str())");
+    assert_eq!(rules(&listed), NONE);
+    assert_eq!(seen(&listed, "pedantic"), ["file-read-modify-write"]);
+    assert_eq!(rules(&locked_by_name("busy")), ["file-read-modify-write"]);
+    // Who is at work is no list of what needs the lock.
+    let changed = listed.replace("let _guard", "WRITERS.push(name.as_str());\nlet _guard");
+    assert_eq!(rules(&changed), ["file-read-modify-write"]);
+}
