@@ -251,10 +251,17 @@ impl<'a> Lower<'a> {
             let Expr::Name(name) = name else { continue };
             let here = at(statement);
             let param = params.and_then(|p| p.get(name.id.as_str())).copied();
+            let literal = value.is_some_and(is_literal);
             let value = value
                 .filter(|v| gives_a_value(v))
                 .map(|v| self.default_value(v));
             let value = match (param, value) {
+                // The default of a parameter, as it is of any function's.
+                (Some(dst), Some(value)) if literal => {
+                    let from = vec![dst, value];
+                    self.emit(here, Op::Phi { dst, from });
+                    dst
+                }
                 (Some(param), Some(value)) => self.phi(here, vec![param, value]),
                 (Some(value), None) | (None, Some(value)) => value,
                 (None, None) => continue,

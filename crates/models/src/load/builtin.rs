@@ -39,6 +39,10 @@ static BUILTIN: &[(&str, &str)] = &[
         include_str!("../../libraries/python/file-locks.toml"),
     ),
     (
+        "python/frontmatter.toml",
+        include_str!("../../libraries/python/frontmatter.toml"),
+    ),
+    (
         "python/http.toml",
         include_str!("../../libraries/python/http.toml"),
     ),

@@ -215,3 +215,35 @@ fn a_point_is_read_changed_and_put_back() {
     expect(&["db-lost-update"], &merged);
     expect(&[], &points("{\"tags\": [tag]}"));
 }
+
+/// A post with data in front of it, which `read` reads from a file and `write` puts back.
+fn post(read: &str, text: &str, write: &str) -> String {
+    format!(
+        "import frontmatter
+@mcp.tool()
+def add(name: str, text: str) -> str:
+    path = f\"notes/{{name}}.md\"
+{read}
+    body = {text}
+{write}
+    return \"ok\"
+"
+    )
+}
+
+#[test]
+fn a_post_is_read_from_a_file_and_put_back() {
+    let opened = "    with open(path) as f:
+        post = frontmatter.load(f)";
+    let by_path = "    post = frontmatter.load(path)";
+    let text = "    with open(path, \"w\") as f:
+        f.write(frontmatter.dumps(frontmatter.Post(body, tags=[])))";
+    let dumped = "    frontmatter.dump(frontmatter.Post(body), path)";
+    for read in [opened, by_path] {
+        for write in [text, dumped] {
+            let both = post(read, "post.content + text", write);
+            expect(&["file-read-modify-write"], &both);
+            expect(&[], &post(read, "text", write));
+        }
+    }
+}

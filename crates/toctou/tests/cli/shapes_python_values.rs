@@ -534,3 +534,45 @@ fn an_entry_whose_key_is_written_out() {
     );
     expect(&[], &tool("state[\"last\"] = n"));
 }
+
+// --- fields with a default ---
+
+/// A note that is saved by what its object says, in a class that is made in this way.
+fn saved_by_field(head: &str, made: &str) -> String {
+    format!(
+        "import os
+{head}
+    text: str
+    folder: str = \"common\"
+
+def save(note):
+    with open(os.path.join(note.folder, \"note.txt\"), \"w\") as f:
+        f.write(note.text)
+
+@mcp.tool()
+def add(folder: str, text: str) -> str:
+    with open(os.path.join(folder, \"note.txt\")) as f:
+        old = f.read()
+    save({made})
+    return \"ok\"
+"
+    )
+}
+
+/// A default is what the field holds only where nothing was given.
+#[test]
+fn a_field_holds_what_it_was_given() {
+    for head in [
+        "from dataclasses import dataclass\n@dataclass\nclass Note:",
+        "from pydantic import BaseModel\nclass Note(BaseModel):",
+    ] {
+        for made in [
+            "Note(text=old + text, folder=folder)",
+            "Note(old + text, folder)",
+        ] {
+            expect(&["file-read-modify-write"], &saved_by_field(head, made));
+        }
+        // Another file.
+        expect(&[], &saved_by_field(head, "Note(text=old + text)"));
+    }
+}
