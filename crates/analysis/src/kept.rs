@@ -143,7 +143,9 @@ fn loads(
             continue;
         }
         for kept in &summary.events {
-            if kept.loc.kind != ResourceKind::Memory || kept.act != Act::Write {
+            // Set, or put to what is there: `notes.extend(loaded)`.
+            let put = matches!(kept.act, Act::Write | Act::Append);
+            if kept.loc.kind != ResourceKind::Memory || !put {
                 continue;
             }
             let Some(keeper) = keeper(cx, f, kept.loc.key) else {

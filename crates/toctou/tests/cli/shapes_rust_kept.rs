@@ -51,6 +51,33 @@ fn what_a_struct_is_made_with_is_kept() {
     }
 }
 
+/// A store that is made empty, and filled by `fill` before clients are let in.
+fn filled(fill: &str) -> String {
+    let open = "fn open(path: PathBuf) -> anyhow::Result<Self> {\n\
+        Ok(Self { path, salt: String::new(), notes: RwLock::new(Vec::new()) })\n}\n\
+        async fn fill(&self) -> anyhow::Result<()> {\nlet text = std::fs::read_to_string(&self.path)?;\n\
+        let loaded: Vec<String> = serde_json::from_str(&text)?;\nFILL\nOk(())\n}";
+    let save = "let mut notes = self.notes.write().await;\nnotes.push(text);\n\
+        tokio::fs::write(&self.path, serde_json::to_string(&*notes)?).await?;";
+    kept(&open.replace("FILL", fill), save).replace(
+        "server.serve(",
+        "server.store.fill().await?;\nserver.serve(",
+    )
+}
+
+#[test]
+fn what_is_put_to_an_empty_list_is_kept() {
+    for fill in [
+        "let mut notes = self.notes.write().await;\nnotes.extend(loaded);",
+        "*self.notes.write().await = loaded;",
+    ] {
+        assert_eq!(rules(&filled(fill)), ["file-read-modify-write"], "{fill}");
+    }
+    // How many there were is told, and nothing is kept of them.
+    let told = "println!(\"{}\", loaded.len());";
+    assert_eq!(rules(&filled(told)), NONE);
+}
+
 /// A process number keeps processes apart, and the lock the calls of one.
 #[test]
 fn a_temporary_file_of_this_process() {
