@@ -94,6 +94,8 @@ pub enum DefectKind {
     RetryForever,
     /// A retry that does not spread.
     RetryInStep,
+    /// … with a wait that grows from turn to turn: they meet a few times more.
+    RetryWidening,
     /// One server or transport for many HTTP clients.
     SharedServer,
     /// Something costly is reached, and nothing bounds one caller.

@@ -240,7 +240,7 @@ pub(crate) fn of_defect(program: &Program, defect: &Defect, last: &str) -> Inter
             step(program, "A", Action::Open, first, None),
             words("A", Action::Read, spot, "fails"),
         ],
-        DefectKind::RetryForever | DefectKind::RetryInStep => vec![
+        DefectKind::RetryForever | DefectKind::RetryInStep | DefectKind::RetryWidening => vec![
             words("A", Action::Write, first, "tries, and wins"),
             words("B", Action::Write, first, "tries, and loses"),
             words("B", Action::Yield, spot, "begins another turn"),

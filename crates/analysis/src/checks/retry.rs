@@ -250,9 +250,50 @@ fn judge(
     }
     match bound {
         Bound::None => Some(DefectKind::RetryForever),
-        Bound::Known if !speaks(cx, f, function, body, CHANCE) => Some(DefectKind::RetryInStep),
+        Bound::Known if !speaks(cx, f, function, body, CHANCE) => {
+            let widens = waits_longer(cx, f, function, body, &slicer);
+            Some(if widens {
+                DefectKind::RetryWidening
+            } else {
+                DefectKind::RetryInStep
+            })
+        }
         _ => None,
     }
+}
+
+/// Is there a wait in the loop that is another one in each turn?
+fn waits_longer(
+    cx: &Context<'_, '_>,
+    f: FuncId,
+    function: &Function,
+    body: &Loop,
+    slicer: &Slicer<'_>,
+) -> bool {
+    let named = |var: Var| {
+        let insts = function.blocks.iter().flat_map(|b| &b.insts);
+        let made = insts.filter(|inst| inst.op.dst() == Some(var));
+        made.into_iter().any(|inst| match &inst.op {
+            Op::GetField { field: name, .. } | Op::Global { name, .. } => {
+                is_one_of(cx, *name, WAIT)
+            }
+            Op::LoadVar { cell, .. } => cx.program.function(cell.owner).vars[cell.var.0 as usize]
+                .name
+                .is_some_and(|name| is_one_of(cx, name, WAIT)),
+            _ => false,
+        })
+    };
+    code::calls(cx.program.function(f)).any(|(at, _, inst)| {
+        let Op::Call { callee, args, .. } = &inst.op else {
+            return false;
+        };
+        let waits = match callee {
+            Callee::Method { name, .. } => is_one_of(cx, *name, WAIT),
+            Callee::Value(value) => named(*value),
+            _ => false,
+        };
+        body.has[at.block as usize] && waits && slicer.of(args.iter().map(|a| a.value)).counter
+    })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

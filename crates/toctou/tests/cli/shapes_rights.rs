@@ -1,7 +1,7 @@
 //! What is a right that is checked, and what is an attempt that is repeated; and what only looks so.
 
 use crate::common::python;
-use crate::common::shapes::{dangerous, safe};
+use crate::common::shapes::{dangerous, quiet_for, safe};
 
 fn server(helpers: &str, tool: &str) -> String {
     format!(
@@ -72,6 +72,19 @@ fn safe_attempts_that_are_bounded_and_do_not_wait() {
     dangerous("regular", RETRY, &[], &server("", ATTEMPTS));
     let at_once = ATTEMPTS.replace("    await sleep(50);\n", "");
     safe(&[], &server("", &at_once));
+}
+
+/// Who waits longer from turn to turn, and then gives up, meets the others a few times more.
+#[test]
+fn attempts_with_a_wait_that_grows() {
+    for wait in ["sleep(50 * 2 ** n)", "sleep(50 * (n + 1))"] {
+        let grows = server("", &ATTEMPTS.replace("sleep(50)", wait));
+        quiet_for(&["regular"], &grows);
+        dangerous("pedantic", RETRY, &[], &grows);
+    }
+    // It grows with something else, which is the same in each turn.
+    let same = ATTEMPTS.replace("sleep(50)", "sleep(50 * tenant.length)");
+    dangerous("regular", RETRY, &[], &server("", &same));
 }
 
 const CLAIM: &str = r#"function claim() {

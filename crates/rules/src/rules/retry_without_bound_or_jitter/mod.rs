@@ -30,6 +30,11 @@ pub(crate) fn of_defect(program: &Program, defect: &Defect) -> Option<Verdict> {
             "put chance into the wait: `Math.random() * 50 * 2 ** attempt`",
             "all losers try again at the same moment",
         )),
+        DefectKind::RetryWidening => Some(Verdict::new(
+            format!("`{function}` waits longer from turn to turn, but as long as everybody who lost with it, and collides with them again"),
+            "put chance into the wait: `Math.random() * 50 * 2 ** attempt`",
+            "all losers try again at the same moment",
+        ).persona(Persona::Pedantic)),
         _ => None,
     }
 }
