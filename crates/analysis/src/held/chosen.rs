@@ -4,7 +4,8 @@
 //! Whether a name is in the list is not followed. Who wrote the list has said what needs the lock,
 //! so it is taken to be had where it may be: enough to doubt a window, not to close it.
 
-use toctou_core::ir::{Callee, Op, Term, Var};
+use toctou_core::Name;
+use toctou_core::ir::{Callee, Cell, Op, Term, Var};
 
 use super::MAX_ACQUIRES;
 use super::passes::Pass;
@@ -54,7 +55,7 @@ fn asks_a_list(interp: &Interp<'_, '_, '_>, mut cond: Var) -> bool {
         match &inst.op {
             Op::Copy { src, .. } | Op::Not { src, .. } => cond = *src,
             Op::Call {
-                callee: Callee::Method { obj, .. },
+                callee: Callee::Method { obj, name: asks },
                 args,
                 ..
             } => {
@@ -63,7 +64,9 @@ fn asks_a_list(interp: &Interp<'_, '_, '_>, mut cond: Var) -> bool {
                 };
                 let syms = &interp.cx.syms;
                 let list = match *syms.kind(interp.val(*obj)) {
-                    SymKind::Cell(cell) | SymKind::VarLoc(cell) => interp.cx.is_module_cell(cell),
+                    SymKind::Cell(cell) | SymKind::VarLoc(cell) => {
+                        interp.cx.is_module_cell(cell) && is_only_asked(interp, cell, *asks)
+                    }
                     SymKind::Array(_) => true,
                     _ => false,
                 };
@@ -74,4 +77,29 @@ fn asks_a_list(interp: &Interp<'_, '_, '_>, mut cond: Var) -> bool {
         }
     }
     false
+}
+
+/// Does nobody do anything else with it? What is put in and taken out says who is at work, and not
+/// what the lock is for.
+fn is_only_asked(interp: &Interp<'_, '_, '_>, cell: Cell, asks: Name) -> bool {
+    interp.cx.program.functions.iter().all(|function| {
+        let insts = || function.blocks.iter().flat_map(|b| &b.insts);
+        let loaded: Vec<Var> = insts()
+            .filter_map(|inst| match inst.op {
+                Op::LoadVar { dst, cell: of } if of == cell => Some(dst),
+                _ => None,
+            })
+            .collect();
+        if loaded.is_empty() {
+            return true;
+        }
+        insts().all(|inst| match &inst.op {
+            Op::Call {
+                callee: Callee::Method { obj, name },
+                ..
+            } => *name == asks || !loaded.contains(obj),
+            Op::SetIndex { obj, .. } | Op::SetField { obj, .. } => !loaded.contains(obj),
+            _ => true,
+        })
+    })
 }
