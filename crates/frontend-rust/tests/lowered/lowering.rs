@@ -193,3 +193,46 @@ fn a_byte_order_mark_and_a_shebang_do_not_shift_places() {
         assert_eq!(&text[span.start as usize..span.end as usize], "place");
     }
 }
+
+#[test]
+fn a_table_is_a_module_with_its_columns() {
+    let m = module(
+        "src/schema.rs",
+        "diesel::table! {\n    use diesel::sql_types::*;\n    /// People.\n    public.users (id) {\n        id -> Int4,\n        \
+         #[sql_name = \"type\"]\n        kind -> Nullable<Text>,\n        r#ref -> Text,\n    }\n}\n\
+         #[diesel(table_name = crate::schema::users, check_for_backend(Pg))]\nstruct User { id: i32 }\n\
+         #[sea_orm(table_name = \"accounts\")]\nstruct Model { #[sea_orm(primary_key)] id: i32, #[sea_orm(unique)] mail: String }",
+    );
+    let exports: Vec<&str> = m.exports.iter().map(|(n, _)| m.names.text(*n)).collect();
+    for name in [
+        "users::table",
+        "users::kind",
+        "users::dsl::users",
+        "users::dsl::id",
+        "users",
+    ] {
+        assert!(exports.contains(&name), "{name}: {exports:?}");
+    }
+    let text = dump(&m);
+    in_order(
+        &text,
+        &[
+            "class 0 User",
+            "table=users",
+            "class 1 Model",
+            "table=accounts unique=id unique=mail",
+            "users",
+            "table=users unique=id",
+            "\"ref\"",
+        ],
+    );
+    // What only looks like one, and what breaks off.
+    for text in [
+        "table! { rows }",
+        "table!();",
+        "table! { users (id) }",
+        "x::table! { { -> } }",
+    ] {
+        module("src/main.rs", text);
+    }
+}
