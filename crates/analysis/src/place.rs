@@ -108,7 +108,7 @@ impl Interp<'_, '_, '_> {
         };
         // Of two who find a row open and close it, each may do more than that.
         let row = write.loc.kind == ResourceKind::Row;
-        if row && self.is_constant(value) {
+        if row && (self.is_constant(value) || self.does_more(r as u32, write)) {
             return false;
         }
         self.decisions(write.at.block)
@@ -124,6 +124,19 @@ impl Interp<'_, '_, '_> {
                 };
                 !same && (a == value && old(b) || b == value && old(a))
             })
+    }
+
+    /// Does what was read decide about something else that is done before the write? A file that is
+    /// moved, and then its row: the second finds it moved already.
+    fn does_more(&self, r: u32, write: &Event) -> bool {
+        let leads = self.leads_to(write.at.block);
+        self.events.iter().any(|e| {
+            e.act.is_write()
+                && e.loc.kind != ResourceKind::Memory
+                && e.loc.key != write.loc.key
+                && (leads[e.at.block as usize] && e.at < write.at)
+                && self.control_deps(e.at.block).has_event(r)
+        })
     }
 
     /// Of the row that an event read, was nothing asked but whether there is one, and this?

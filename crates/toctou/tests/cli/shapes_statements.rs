@@ -500,4 +500,12 @@ fn a_row_that_is_compared_with_something_else() {
     // Something else is set with it, over what somebody else has set meanwhile.
     let both = r#"await pool.query("UPDATE tasks SET status = $1, title = $2 WHERE id = $3", [text, text + "!", id]);"#;
     expect(check, &set_unless("rows[0].status === text", both));
+    // Something is done before, which the second does again.
+    let moved = r#"await rename(`${id}.json`, `${text}.json`);
+  await pool.query("UPDATE tasks SET status = $1 WHERE id = $2", [text, id]);"#;
+    let server = set_unless("rows[0].status === text", moved);
+    expect(
+        check,
+        &format!("import {{ rename }} from \"node:fs/promises\";\n{server}"),
+    );
 }
