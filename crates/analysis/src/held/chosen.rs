@@ -5,43 +5,16 @@
 //! so it is taken to be had where it may be: enough to doubt a window, not to close it.
 
 use toctou_core::Name;
-use toctou_core::ir::{Callee, Cell, Op, Term, Var};
+use toctou_core::ir::{Callee, Cell, Op, Var};
 
-use super::MAX_ACQUIRES;
-use super::passes::Pass;
+use super::passes::{self, Pass, Turn};
 use crate::interp::Interp;
 use crate::sym::SymKind;
 
 pub(super) fn passes(interp: &Interp<'_, '_, '_>) -> Vec<Pass> {
-    let mut out = Vec::new();
-    for (i, a) in interp.acquires.iter().enumerate().take(MAX_ACQUIRES) {
-        if a.if_true || a.lock.shared {
-            continue;
-        }
-        for control in interp.cfg.controls_of(a.at.block).iter() {
-            let Term::Branch {
-                cond,
-                then,
-                otherwise,
-            } = interp.function.blocks[control.block as usize].term
-            else {
-                continue;
-            };
-            let other = match control.way {
-                0 => otherwise,
-                1 => then,
-                _ => continue,
-            };
-            if asks_a_list(interp, cond) {
-                out.push(Pass {
-                    from: control.block,
-                    to: other.0,
-                    bits: 1 << i,
-                });
-            }
-        }
-    }
-    out
+    let turns = passes::turns(interp, |a| !a.lock.shared);
+    let chosen = turns.iter().filter(|turn| asks_a_list(interp, turn.cond));
+    chosen.map(Turn::pass).collect()
 }
 
 /// Is a list of the module asked for what the caller was given?

@@ -10,7 +10,7 @@ use toctou_core::ir::{Callee, Cell, ExportTarget, Op, Term, Var};
 
 use super::{Held, MAX_ACQUIRES};
 use crate::effect::{LockKind, Pos};
-use crate::interp::Interp;
+use crate::interp::{Acquire, Interp};
 use crate::sym::{CalleeSym, Sym, SymKind};
 
 /// A way out of a branch on which locks are held that are not taken there.
@@ -27,16 +27,35 @@ enum Keeper {
     Field(Name),
 }
 
-pub(super) fn passes(interp: &Interp<'_, '_, '_>, held: &Held) -> Vec<Pass> {
-    let mut out = Vec::new();
-    if interp.own.is_empty() {
-        return out;
+/// A condition that decides whether a lock is taken.
+pub(super) struct Turn {
+    /// Which acquisition it is, as one bit.
+    bits: u64,
+    from: u32,
+    pub(super) cond: Var,
+    /// The lock is taken where the answer is yes.
+    on_yes: bool,
+    /// Where it goes past the lock.
+    past: u32,
+}
+
+impl Turn {
+    pub(super) fn pass(&self) -> Pass {
+        Pass {
+            from: self.from,
+            to: self.past,
+            bits: self.bits,
+        }
     }
+}
+
+/// The conditions on which such locks are taken.
+pub(super) fn turns(interp: &Interp<'_, '_, '_>, is_such: impl Fn(&Acquire) -> bool) -> Vec<Turn> {
+    let mut out = Vec::new();
     for (i, a) in interp.acquires.iter().enumerate().take(MAX_ACQUIRES) {
-        if a.if_true || a.lock.kind != LockKind::Library {
+        if a.if_true || !is_such(a) {
             continue;
         }
-        let bits = 1 << i;
         for control in interp.cfg.controls_of(a.at.block).iter() {
             let Term::Branch {
                 cond,
@@ -46,26 +65,42 @@ pub(super) fn passes(interp: &Interp<'_, '_, '_>, held: &Held) -> Vec<Pass> {
             else {
                 continue;
             };
-            // The lock is taken where the answer is no.
-            let (asked, to) = match (control.way, interp.asked(cond)) {
-                (1, (asked, true)) => (asked, then),
-                (0, (asked, false)) => (asked, otherwise),
+            let (on_yes, past) = match control.way {
+                0 => (true, otherwise),
+                1 => (false, then),
                 _ => continue,
             };
-            if interp.own_in(asked, cond).is_some_and(|own| {
-                interp
-                    .keeper(own)
-                    .is_some_and(|(keeper, asks)| interp.is_set_under(keeper, asks, held, bits))
-            }) {
-                out.push(Pass {
-                    from: control.block,
-                    to: to.0,
-                    bits,
-                });
-            }
+            out.push(Turn {
+                bits: 1 << i,
+                from: control.block,
+                cond,
+                on_yes,
+                past: past.0,
+            });
         }
     }
     out
+}
+
+pub(super) fn passes(interp: &Interp<'_, '_, '_>, held: &Held) -> Vec<Pass> {
+    if interp.own.is_empty() {
+        return Vec::new();
+    }
+    let is_passed = |turn: &Turn| {
+        let (asked, yes) = interp.asked(turn.cond);
+        // The lock is taken where the answer is no.
+        let own = interp
+            .own_in(asked, turn.cond)
+            .filter(|_| turn.on_yes != yes);
+        let keeper = own.and_then(|own| interp.keeper(own));
+        keeper.is_some_and(|(keeper, asks)| interp.is_set_under(keeper, asks, held, turn.bits))
+    };
+    let turns = turns(interp, |a| a.lock.kind == LockKind::Library);
+    turns
+        .iter()
+        .filter(|t| is_passed(t))
+        .map(Turn::pass)
+        .collect()
 }
 
 impl Interp<'_, '_, '_> {
