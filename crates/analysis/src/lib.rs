@@ -80,14 +80,11 @@ fn written_schemas(program: &Program) -> Vec<&str> {
     };
     let defines = |text: &&str| {
         let bytes = text.as_bytes();
-        let starts = bytes
+        let mut starts = bytes
             .iter()
             .enumerate()
             .filter(|(_, b)| matches!(b, b'c' | b'C'));
-        bytes.len() > 12
-            && starts
-                .into_iter()
-                .any(|(at, _)| is_definition(&bytes[at..]))
+        bytes.len() > 12 && starts.any(|(at, _)| is_definition(&bytes[at..]))
     };
     let functions = program.functions.iter().enumerate();
     let product = functions

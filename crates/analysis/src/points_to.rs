@@ -9,8 +9,8 @@
 mod answers;
 mod by_name;
 mod constrain;
+mod contents;
 mod copies;
-mod held;
 mod libraries;
 
 use std::collections::hash_map::Entry;
@@ -25,7 +25,7 @@ use toctou_core::{FileRole, Name, Names};
 use crate::entity::{Entities, Entity, EntityId, GLOBAL};
 use crate::library::{Call as CallRule, Library};
 use crate::linkage::{Binding, Linkage, TypeTarget};
-use held::{Held, holds};
+use contents::{Contents, holds};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Node(u32);
@@ -67,7 +67,7 @@ const FEW_COPIES: usize = 48;
 
 #[derive(Default)]
 struct NodeData {
-    pts: Held,
+    pts: Contents,
     copies: SmallVec<[Node; 2]>,
     uses: SmallVec<[u32; 1]>,
     queued: bool,

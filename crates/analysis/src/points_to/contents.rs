@@ -1,9 +1,9 @@
 //! What a register holds: a list in the order in which things came, and a table to look them up in
 //! where they are many.
 //!
-//! Nine of ten objects that come to a register of many are there already, and most of the time of
-//! the solver went into finding that out. Numbers of objects are dense, so that a multiplication
-//! and one look is nearly always all there is to do.
+//! What comes to a register of many is mostly there already, and finding that out was the larger part
+//! of the solver's work. Numbers of objects are dense, so that a multiplication and a look or two is
+//! all there is to do.
 
 use smallvec::SmallVec;
 
@@ -14,13 +14,13 @@ const FEW: usize = 24;
 const EMPTY: u32 = u32::MAX;
 
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct Contents {
     list: SmallVec<[ObjId; 2]>,
     /// Open addressing, at most half full; empty where they are few.
     table: Box<[u32]>,
 }
 
-impl std::ops::Deref for Held {
+impl std::ops::Deref for Contents {
     type Target = [ObjId];
 
     fn deref(&self) -> &[ObjId] {
@@ -28,7 +28,7 @@ impl std::ops::Deref for Held {
     }
 }
 
-impl Held {
+impl Contents {
     #[inline]
     pub(super) fn has(&self, obj: ObjId) -> bool {
         if self.table.is_empty() {
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn few_and_many_are_found_and_keep_their_order() {
-        let mut held = Held::default();
+        let mut held = Contents::default();
         // Numbers that collide, and that lie side by side.
         let numbers = (0..300u32).map(|n| if n % 2 == 0 { n << 16 } else { n });
         for (count, n) in numbers.clone().enumerate() {
