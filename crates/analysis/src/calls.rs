@@ -663,12 +663,14 @@ impl<'a> Interp<'_, 'a, '_> {
         if self.last_round {
             self.enter_windows(&summary, &mut inst);
         }
-        let gate = self.map_deps(&summary.throw_deps, &mut inst);
-        if !gate.is_empty() {
-            self.gates.push((self.at, gate));
+        if self.last_round {
+            let gate = self.map_deps(&summary.throw_deps, &mut inst);
+            if !gate.is_empty() {
+                self.gates.push((self.at, gate));
+            }
+            let judged = self.map_deps(&summary.judged, &mut inst);
+            self.judged.extend(&judged);
         }
-        let judged = self.map_deps(&summary.judged, &mut inst);
-        self.judged.extend(&judged);
         for call in &summary.sym_calls {
             self.enter_sym_call(call, &mut inst);
         }

@@ -126,6 +126,8 @@ pub struct Context<'a, 'm> {
     pub(crate) turns: crate::turns::Turns,
     pub(crate) started: Started,
     pub syms: Syms,
+    /// What is known of terms in the function at hand.
+    pub(crate) marks: crate::interp::marks::Marks,
     pub summaries: Vec<Option<Rc<Summary>>>,
     /// Fields that somebody sets after construction.
     pub mutable_fields: FxHashSet<Name>,
@@ -323,6 +325,7 @@ impl<'a, 'm> Context<'a, 'm> {
             turns: crate::turns::Turns::default(),
             started,
             syms: Syms::default(),
+            marks: crate::interp::marks::Marks::default(),
             summaries: vec![None; program.functions.len()],
             mutable_fields: FxHashSet::default(),
             changed_cells: FxHashSet::default(),

@@ -208,27 +208,56 @@ type Buffer = SmallVec<[u64; MAX_DEPS]>;
 
 /// A set that is still growing: [`Deps::insert`] and [`Deps::extend`] again and again, and
 /// memory of its own only at the end.
-pub struct Growing(Buffer);
+#[derive(Default)]
+pub struct Growing {
+    /// All there is, as long as that is one set: it is handed on as it is, and so are most.
+    one: Option<Deps>,
+    words: Buffer,
+    /// Large sets that are in it: they come again and again.
+    taken: SmallVec<[Deps; 8]>,
+    /// Something was left out: what was taken may be not all there any more.
+    cut: bool,
+}
 
 impl Growing {
     pub fn new() -> Self {
-        Self(Buffer::new())
+        Self::default()
+    }
+
+    fn flatten(&mut self) {
+        if let Some(one) = self.one.take() {
+            self.words.extend_from_slice(&one.0);
+            self.note_taken(one);
+        }
+    }
+
+    fn note_taken(&mut self, set: Deps) {
+        if self.taken.len() < self.taken.inline_size() && set.address().is_some() {
+            self.taken.push(set);
+        }
+    }
+
+    fn has_taken(&self, set: &Deps) -> bool {
+        let address = set.address();
+        !self.cut && address.is_some() && self.taken.iter().any(|t| t.address() == address)
     }
 
     pub fn insert(&mut self, word: u64) {
+        self.flatten();
         // Mostly they come in order.
-        if self.0.len() < MAX_DEPS && self.0.last().is_none_or(|last| *last < word) {
-            self.0.push(word);
+        if self.words.len() < MAX_DEPS && self.words.last().is_none_or(|last| *last < word) {
+            self.words.push(word);
             return;
         }
-        if let Err(at) = self.0.binary_search(&word) {
-            if self.0.len() >= MAX_DEPS {
+        if let Err(at) = self.words.binary_search(&word) {
+            if self.words.len() >= MAX_DEPS {
+                self.cut = true;
                 if at >= MAX_DEPS {
                     return;
                 }
-                self.0.truncate(MAX_DEPS - 1);
+                self.words.truncate(MAX_DEPS - 1);
             }
-            self.0.insert(at, word);
+            self.words.insert(at, word);
         }
     }
 
@@ -237,24 +266,37 @@ impl Growing {
         if more.is_empty() {
             return;
         }
-        if self.0.is_empty() {
-            self.0.extend_from_slice(more);
-            return;
-        }
-        if self.0.len() + more.len() > MAX_DEPS {
-            if let Some(merged) = merged(&self.0, more) {
-                self.0 = merged;
+        match &self.one {
+            Some(one) if one == other => return,
+            None if self.words.is_empty() => {
+                self.one = Some(other.clone());
+                return;
             }
+            _ => self.flatten(),
+        }
+        if self.has_taken(other) {
             return;
         }
-        let new = count_new(&self.0, more);
+        self.add(more);
+        self.note_taken(other.clone());
+    }
+
+    fn add(&mut self, more: &[u64]) {
+        let old = self.words.len();
+        let new = count_new(&self.words, more);
         if new == 0 {
             return;
         }
+        if old + more.len() > MAX_DEPS && (old + new > MAX_DEPS || is_asked(&self.words, more)) {
+            self.cut = true;
+            if let Some(merged) = merged(&self.words, more) {
+                self.words = merged;
+            }
+            return;
+        }
         // There is room: from the back, so that nothing is in the way.
-        let old = self.0.len();
-        self.0.resize(old + new, 0);
-        let words = &mut self.0[..];
+        self.words.resize(old + new, 0);
+        let words = &mut self.words[..];
         let (mut i, mut j) = (old, more.len());
         let mut to = words.len();
         while i < to {
@@ -272,8 +314,17 @@ impl Growing {
     }
 
     pub fn end(self) -> Deps {
-        Deps(self.0.as_slice().into())
+        match self.one {
+            Some(one) => one,
+            None => Deps(self.words.as_slice().into()),
+        }
     }
+}
+
+/// Did somebody outside answer one of them?
+fn is_asked(a: &[u64], b: &[u64]) -> bool {
+    let all = a.iter().chain(b).fold(0, |all, word| all | word);
+    all & ASKED != 0
 }
 
 /// How many words of `b` are not in `a`?
@@ -290,7 +341,7 @@ fn count_new(a: &[u64], b: &[u64]) -> usize {
 
 /// Both, if that is more than the first.
 fn merged(a: &[u64], b: &[u64]) -> Option<Buffer> {
-    if a.len() + b.len() > MAX_DEPS && a.iter().chain(b).any(|w| w & ASKED != 0) {
+    if a.len() + b.len() > MAX_DEPS && is_asked(a, b) {
         let adds = |w: &u64| (w & ASKED == 0 || a.len() < MAX_DEPS) && a.binary_search(w).is_err();
         return b.iter().any(adds).then(|| {
             let all = Deps::from_words(&mut [a, b].concat());
@@ -352,7 +403,18 @@ impl Deps {
             self.clone_from(other);
             return true;
         }
-        let Some(merged) = merged(&self.0, &other.0) else {
+        let (a, b): (&[u64], &[u64]) = (&self.0, &other.0);
+        let new = count_new(a, b);
+        if new == 0 {
+            return false;
+        }
+        // All of it may be in the other one, which then is both.
+        let plain = a.len() + b.len() <= MAX_DEPS || !is_asked(a, b);
+        if plain && new + a.len() == b.len() {
+            self.clone_from(other);
+            return true;
+        }
+        let Some(merged) = merged(a, b) else {
             return false;
         };
         *self = if *merged == *other.0 {

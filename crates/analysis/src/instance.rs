@@ -69,10 +69,13 @@ impl<'a> Interp<'_, 'a, '_> {
             inst.tables.narrow = !matches!(loc.kind, ResourceKind::File | ResourceKind::Memory);
             let mut data = self.map_deps(&e.data, inst);
             inst.tables.narrow = true;
-            let (key_deps, ctrl) = (
-                self.map_deps(&e.key_deps, inst),
-                self.map_deps(&e.ctrl, inst),
-            );
+            // Nobody asks for these before all is known.
+            let (key_deps, ctrl) = if self.last_round {
+                let key_deps = self.map_deps(&e.key_deps, inst);
+                (key_deps, self.map_deps(&e.ctrl, inst))
+            } else {
+                (Deps::default(), Deps::default())
+            };
             let row = e.row.as_ref().map(|r| self.map_row(r, inst));
             inst.tables.narrow = false;
             let value = e.value.map(|v| self.rewrite(v, inst));
@@ -395,6 +398,10 @@ impl<'a> Interp<'_, 'a, '_> {
                     continue;
                 }
                 places.push(place);
+                self.cx.marks.ask(place);
+                if !self.cx.marks.is_known(place) {
+                    continue;
+                }
                 if let Some(given) = self.deps.get(&place) {
                     out.extend(given);
                 }

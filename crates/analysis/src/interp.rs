@@ -10,6 +10,7 @@ mod age;
 mod by_value;
 mod fields;
 mod flow;
+pub(crate) mod marks;
 mod memory;
 mod origin;
 mod published;
@@ -226,6 +227,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         let dispatch = cx.program.modules[module.0 as usize].dispatch;
         let anywhere = dispatch.is_unguarded() || dispatch == Dispatch::Guarded;
         let null = cx.syms.null();
+        cx.marks.begin();
         let mut interp = Interp {
             vals: vec![null; function.vars.len()],
             assigned: vec![0; function.vars.len()],

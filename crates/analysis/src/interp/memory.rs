@@ -305,8 +305,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             *self.cx.syms.kind(at)
         {
             if !self.is_constant(base) && !self.is_param(base) {
-                let more = self.below.entry(base).or_default().extend(data);
-                self.changes += u32::from(more);
+                if self.below.entry(base).or_default().extend(data) {
+                    self.note_change_of(base);
+                }
             }
             at = base;
         }

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::Interp;
+use super::marks::Marked;
 use crate::cfg::Control;
 use crate::effect::{
     Act, Dep, Deps, Event, Growing, Source, word_of_answer, word_of_choice, word_of_field,
@@ -221,8 +222,15 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         if deps.is_empty() || self.is_constant(sym) {
             return;
         }
-        let more = self.deps.entry(sym).or_default().extend(deps);
-        self.changes += u32::from(more);
+        if self.deps.entry(sym).or_default().extend(deps) {
+            self.note_change_of(sym);
+        }
+    }
+
+    /// More is known of a term. What was made from it, if anybody has asked for that, is not
+    /// true any more.
+    pub(crate) fn note_change_of(&mut self, sym: Sym) {
+        self.changes += u32::from(self.cx.marks.note(sym));
     }
 
     pub fn is_constant(&self, sym: Sym) -> bool {
@@ -248,15 +256,21 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         if self.is_constant(sym) {
             return Deps::default();
         }
+        // Most values are plain: nothing is known, and nothing is below them.
+        if !self.cx.marks.is_known(sym)
+            && let Some(deps) = self.deps_of_leaf(sym)
+        {
+            self.cx.marks.ask(sym);
+            return deps;
+        }
         if let Some((changes, known)) = self.derived.borrow().get(&sym)
             && *changes == self.changes
         {
             return known.clone();
         }
-        // Most values are plain: nothing is known, and nothing is below them.
         let mut words = self.scratch.take();
         words.clear();
-        self.collect_deps(sym, &mut words, true, 0);
+        self.collect_deps(sym, &mut words, &mut self.cx.marks.asked(), true, 0);
         let deps = Deps::from_words(&mut words);
         self.scratch.replace(words);
         let mut derived = self.derived.borrow_mut();
@@ -264,14 +278,33 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         deps
     }
 
+    /// What a term without parts depends on, if nothing else is known of it.
+    fn deps_of_leaf(&self, sym: Sym) -> Option<Deps> {
+        match self.cx.syms.kind(sym) {
+            SymKind::Param(i) => Some(Deps::one(Dep::on(Source::Param(*i)))),
+            SymKind::Cell(cell) if self.cx.is_module_cell(*cell) => Some(Deps::default()),
+            SymKind::This
+            | SymKind::VarLoc(_)
+            | SymKind::New(..)
+            | SymKind::Fresh(_)
+            | SymKind::Handle(_)
+            | SymKind::Unknown(_) => Some(Deps::default()),
+            _ => None,
+        }
+    }
+
     /// It is what somebody outside answered.
     pub(crate) fn note_answer(&mut self, sym: Sym) {
-        self.changes += u32::from(self.answers.insert(sym));
+        if self.answers.insert(sym) {
+            self.note_change_of(sym);
+        }
     }
 
     /// It is what a store gave.
     pub(crate) fn note_stored(&mut self, sym: Sym) {
-        self.changes += u32::from(self.from_stores.insert(sym));
+        if self.from_stores.insert(sym) {
+            self.note_change_of(sym);
+        }
     }
 
     /// It is rows that a database gave, as they are: what is counted or summed up is made by
@@ -280,17 +313,19 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         let row = self.events[read as usize].row.as_ref();
         if row.is_none_or(|r| !r.aggregate) {
             self.note_stored(sym);
-            self.changes += u32::from(self.from_tables.insert(sym));
+            if self.from_tables.insert(sym) {
+                self.note_change_of(sym);
+            }
         }
     }
 
     /// What a store was asked for decides what it gave, and not how it was opened: much is
     /// done with a connection before the first question.
-    fn collect_asked(&self, call: &CallSym, out: &mut Vec<u64>, depth: u32) {
+    fn collect_asked(&self, call: &CallSym, out: &mut Vec<u64>, asked: &mut Marked, depth: u32) {
         let mut at = Some(call);
         while let Some(call) = at {
             for arg in &call.args {
-                self.collect_deps(*arg, out, true, depth + 1);
+                self.collect_deps(*arg, out, asked, true, depth + 1);
             }
             at = match call.recv.map(|recv| self.cx.syms.kind(recv)) {
                 Some(SymKind::Call(recv)) => Some(&**recv),
@@ -301,13 +336,27 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
 
     /// `whole`: the value with all its parts, not only where it came from. Of
     /// `a.b`, what was put into other parts of `a` says nothing.
-    fn collect_deps(&self, sym: Sym, out: &mut Vec<u64>, whole: bool, depth: u32) {
-        let begin = out.len();
-        if let Some(known) = self.deps.get(&sym) {
-            out.extend_from_slice(known.words());
+    fn collect_deps(
+        &self,
+        sym: Sym,
+        out: &mut Vec<u64>,
+        asked: &mut Marked,
+        whole: bool,
+        depth: u32,
+    ) {
+        if self.is_constant(sym) {
+            return;
         }
-        if let Some(inner) = self.below.get(&sym).filter(|_| whole) {
-            out.extend_from_slice(inner.words());
+        asked.mark(sym, self.cx.marks.turn());
+        let is_known = self.cx.marks.is_known(sym);
+        let begin = out.len();
+        if is_known {
+            if let Some(known) = self.deps.get(&sym) {
+                out.extend_from_slice(known.words());
+            }
+            if let Some(inner) = self.below.get(&sym).filter(|_| whole) {
+                out.extend_from_slice(inner.words());
+            }
         }
         if depth > 12 {
             return;
@@ -319,7 +368,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             SymKind::Field(base, name) => {
                 let start = out.len();
-                self.collect_deps(*base, out, false, depth + 1);
+                self.collect_deps(*base, out, asked, false, depth + 1);
                 if !self.cx.words.wrappers.contains(name) {
                     for word in &mut out[start..] {
                         *word = word_of_field(*word, *name);
@@ -330,7 +379,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             {
                 let start = out.len();
                 sym::for_each_child(self.cx.syms.kind(sym), |c| {
-                    self.collect_deps(c, out, true, depth + 1);
+                    self.collect_deps(c, out, asked, true, depth + 1);
                 });
                 if let CalleeSym::Method(name) = call.callee {
                     for word in &mut out[start..] {
@@ -338,9 +387,9 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                     }
                 }
             }
-            SymKind::Call(call) if self.from_stores.contains(&sym) => {
+            SymKind::Call(call) if is_known && self.from_stores.contains(&sym) => {
                 let start = out.len();
-                self.collect_asked(call, out, depth);
+                self.collect_asked(call, out, asked, depth);
                 // The key says which row it is, and is no part of what is in it.
                 if self.from_tables.contains(&sym) {
                     for word in &mut out[start..] {
@@ -350,13 +399,13 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             }
             // The index chooses the element, the base holds it.
             SymKind::Index(base, _) | SymKind::Element(base) => {
-                self.collect_deps(*base, out, true, depth + 1);
+                self.collect_deps(*base, out, asked, true, depth + 1);
             }
             kind => {
-                sym::for_each_child(kind, |c| self.collect_deps(c, out, true, depth + 1));
+                sym::for_each_child(kind, |c| self.collect_deps(c, out, asked, true, depth + 1));
             }
         }
-        if self.answers.contains(&sym) {
+        if is_known && self.answers.contains(&sym) {
             for word in &mut out[begin..] {
                 *word = word_of_answer(*word, |e| self.is_of_memory(e));
             }
