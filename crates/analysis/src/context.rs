@@ -128,6 +128,7 @@ pub struct Context<'a, 'm> {
     pub syms: Syms,
     /// What is known of terms in the function at hand.
     pub(crate) marks: crate::interp::marks::Marks,
+    pub(crate) sets: std::cell::RefCell<crate::interp::sets::Sets>,
     pub summaries: Vec<Option<Rc<Summary>>>,
     /// Fields that somebody sets after construction.
     pub mutable_fields: FxHashSet<Name>,
@@ -326,6 +327,7 @@ impl<'a, 'm> Context<'a, 'm> {
             started,
             syms: Syms::default(),
             marks: crate::interp::marks::Marks::default(),
+            sets: std::cell::RefCell::default(),
             summaries: vec![None; program.functions.len()],
             mutable_fields: FxHashSet::default(),
             changed_cells: FxHashSet::default(),

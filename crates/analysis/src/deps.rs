@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use toctou_core::Name;
 
@@ -186,6 +185,12 @@ impl PartialEq for Deps {
 }
 
 impl Eq for Deps {}
+
+impl std::borrow::Borrow<[u64]> for Deps {
+    fn borrow(&self) -> &[u64] {
+        self.words()
+    }
+}
 
 impl std::hash::Hash for Deps {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
@@ -451,12 +456,18 @@ impl Deps {
 
     /// The set of these words, which are put in order on the way.
     pub fn from_words(words: &mut Vec<u64>) -> Self {
+        Self::tidy(words);
+        Self::of_tidy(words)
+    }
+
+    /// Puts words in order, and leaves out what says nothing, or is too much.
+    pub fn tidy(words: &mut Vec<u64>) {
         if !words.is_sorted_by(|a, b| a < b) {
             // Lists that are sorted each, one after the other: the stable sort merges them.
             words.sort();
             words.dedup();
         }
-        if words.iter().any(|w| w & ASKED != 0) {
+        if is_asked(words, &[]) {
             // Who has it itself has no need of the answer.
             let all = words.clone();
             words.retain(|w| w & ASKED == 0 || all.binary_search(&(w & !ASKED)).is_err());
@@ -466,7 +477,11 @@ impl Deps {
             words.retain(|w| w & ASKED == 0);
         }
         words.truncate(MAX_DEPS);
-        Self(words.as_slice().into())
+    }
+
+    /// The set of words that are [tidy](Self::tidy).
+    pub fn of_tidy(words: &[u64]) -> Self {
+        Self(words.into())
     }
 
     pub fn iter(&self) -> impl Iterator<Item = Dep> + '_ {
@@ -475,10 +490,7 @@ impl Deps {
 
     /// The dependencies of `value.name`. The first field that means something
     /// is the attribute; what is taken from it later does not change that.
-    pub fn field(&self, name: Name, wrappers: &FxHashSet<Name>) -> Self {
-        if self.0.is_empty() || wrappers.contains(&name) {
-            return self.clone();
-        }
+    pub fn field(&self, name: Name) -> Self {
         self.each(|word| Some(word_of_field(word, name)))
     }
 

@@ -5,6 +5,7 @@ use crate::calls::{Entry, MAX_DEPTH};
 use crate::effect::{
     Dep, Deps, Event, Frame, Growing, Loc, Lock, Row, Source, Window, event_of_word, word_of_event,
 };
+use crate::interp::sets::Turn;
 use crate::interp::{InnerWindow, Interp};
 use crate::summary::{Summary, SymCall};
 use crate::sym::{self, Sym, SymKind};
@@ -410,7 +411,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 }
             }
         }
-        let out = out.end();
+        let out = self.cx.sets.get_mut().own(out.end());
         if let Some(address) = address.filter(|_| is_whole) {
             let known = Mapped {
                 deps: out.clone(),
@@ -442,7 +443,7 @@ impl<'a> Interp<'_, 'a, '_> {
         };
         let mut deps = self.deps_of(value);
         if let Some(results) = inst.results.get(&value) {
-            deps.extend(results);
+            self.cx.sets.get_mut().extend(&mut deps, results);
         }
         self.refine(deps, dep)
     }
@@ -450,23 +451,26 @@ impl<'a> Interp<'_, 'a, '_> {
     /// What the callee did with a value of ours is true of what the value came from.
     pub(crate) fn refine(&self, deps: Deps, dep: Dep) -> Deps {
         let deps = match dep.attr {
-            Some(attr) => deps.field(attr, &self.cx.words.wrappers),
-            None => deps,
+            Some(attr) if !self.cx.words.wrappers.contains(&attr) => {
+                let field = |d: &Deps| d.field(attr);
+                self.turned(&deps, Turn::Field(attr), field)
+            }
+            _ => deps,
         };
         let deps = if dep.shared {
-            deps.through_memory()
+            self.turned(&deps, Turn::Shared, Deps::through_memory)
         } else {
             deps
         };
         let deps = if dep.chosen {
-            deps.as_chosen()
+            self.turned(&deps, Turn::Chosen, Deps::as_chosen)
         } else if dep.asked {
             deps.as_asked(|e| self.is_of_memory(e))
         } else {
             deps
         };
         if dep.implicit {
-            deps.as_implicit()
+            self.as_implicit(&deps)
         } else {
             deps
         }

@@ -15,6 +15,7 @@ mod memory;
 mod origin;
 mod published;
 mod ready;
+pub(crate) mod sets;
 mod taken;
 mod threads;
 mod values;
@@ -228,6 +229,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         let anywhere = dispatch.is_unguarded() || dispatch == Dispatch::Guarded;
         let null = cx.syms.null();
         cx.marks.begin();
+        cx.sets.get_mut().clear();
         let mut interp = Interp {
             vals: vec![null; function.vars.len()],
             assigned: vec![0; function.vars.len()],
@@ -530,7 +532,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         }
         // Which of several assignments ran is itself information.
         if let SymKind::Unknown(_) = self.cx.syms.kind(self.vals[i]) {
-            let ctrl = self.control_deps(self.at.block).as_implicit();
+            let ctrl = self.as_implicit(&self.control_deps(self.at.block));
             let sym = self.vals[i];
             self.add_deps(sym, &ctrl);
         }
@@ -546,7 +548,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
 
     /// `name = name + "_1"` where something was there: elsewhere it is the old one.
     fn note_replaced(&mut self, sym: Sym, old: Sym) {
-        let ctrl = self.control_deps(self.at.block).as_implicit();
+        let ctrl = self.as_implicit(&self.control_deps(self.at.block));
         if sym == old || ctrl.events().next().is_none() {
             return;
         }

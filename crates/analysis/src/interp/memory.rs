@@ -2,6 +2,7 @@
 
 use super::Interp;
 use super::access::Owner;
+use super::sets::Turn;
 use crate::effect::{Act, Dep, Deps, Loc, Source};
 use crate::sym::{self, Sym, SymKind};
 use toctou_core::Name;
@@ -295,7 +296,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             && !(self.guarded && self.cx.is_behind_holder(place, self.id));
         let shared = self.cx.may_be_shared(place) && !ours;
         let data = &if shared {
-            data.through_memory()
+            self.turned(data, Turn::Shared, Deps::through_memory)
         } else {
             data.clone()
         };
@@ -305,7 +306,8 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             *self.cx.syms.kind(at)
         {
             if !self.is_constant(base) && !self.is_param(base) {
-                if self.below.entry(base).or_default().extend(data) {
+                let below = self.below.entry(base).or_default();
+                if self.cx.sets.get_mut().extend(below, data) {
                     self.note_change_of(base);
                 }
             }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::Interp;
 use super::marks::Marked;
+use super::sets::Turn;
 use crate::cfg::Control;
 use crate::effect::{
     Act, Dep, Deps, Event, Growing, Source, word_of_answer, word_of_choice, word_of_field,
@@ -222,9 +223,19 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         if deps.is_empty() || self.is_constant(sym) {
             return;
         }
-        if self.deps.entry(sym).or_default().extend(deps) {
+        let known = self.deps.entry(sym).or_default();
+        if self.cx.sets.get_mut().extend(known, deps) {
             self.note_change_of(sym);
         }
+    }
+
+    /// [`Deps::as_implicit`], which is asked of the same sets again and again.
+    pub(crate) fn as_implicit(&self, deps: &Deps) -> Deps {
+        self.turned(deps, Turn::Implicit, Deps::as_implicit)
+    }
+
+    pub(crate) fn turned(&self, deps: &Deps, turn: Turn, make: impl FnOnce(&Deps) -> Deps) -> Deps {
+        self.cx.sets.borrow_mut().turned(deps, turn, make)
     }
 
     /// More is known of a term. What was made from it, if anybody has asked for that, is not
@@ -271,7 +282,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         let mut words = self.scratch.take();
         words.clear();
         self.collect_deps(sym, &mut words, &mut self.cx.marks.asked(), true, 0);
-        let deps = Deps::from_words(&mut words);
+        let deps = self.cx.sets.borrow_mut().of(&mut words);
         self.scratch.replace(words);
         let mut derived = self.derived.borrow_mut();
         derived.insert(sym, (self.changes, deps.clone()));
@@ -451,7 +462,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             many => {
                 let mut out = Growing::new();
                 many.iter().for_each(|deps| out.extend(deps));
-                out.end()
+                self.cx.sets.borrow_mut().own(out.end())
             }
         });
         conditions.blocks.insert(block, Rc::clone(&out));
