@@ -7,7 +7,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 use toctou_core::ir::{Block, BlockId, Detours, Function, Op, Term};
 
 /// Past this many blocks a function is too large for control dependence; its
@@ -36,16 +37,21 @@ pub struct Control {
     pub way: u8,
 }
 
+/// Most blocks have one or two of each: these lie in the table itself.
+pub type Edges = SmallVec<[Edge; 2]>;
+pub type Preds = SmallVec<[u32; 4]>;
+type Controls = SmallVec<[Control; 2]>;
+
 pub struct Cfg {
-    pub succs: Vec<Vec<Edge>>,
-    pub preds: Vec<Vec<u32>>,
+    pub succs: Vec<Edges>,
+    pub preds: Vec<Preds>,
     idom: Vec<u32>,
     depth: Vec<u32>,
     /// Direct control dependence.
-    controls: Vec<Vec<Control>>,
+    controls: Vec<Controls>,
     /// The same with who leaves by way of a `finally` going there at once, for what comes after
     /// it: as blocks go, everybody who enters a `finally` may come out of it anywhere.
-    past: Option<Vec<Vec<Control>>>,
+    past: Option<Vec<Controls>>,
     /// Blocks of a `finally`: they run in any case.
     meanwhile: FxHashSet<u32>,
     /// Where a failing instruction of each block leads. A `throw` is a decision, no failure.
@@ -53,7 +59,7 @@ pub struct Cfg {
     pub has_loop: bool,
     pub rpo: Vec<u32>,
     /// Answers given.
-    known: RefCell<FxHashMap<u32, Rc<[Control]>>>,
+    known: RefCell<Vec<Option<Rc<[Control]>>>>,
 }
 
 const NONE: u32 = u32::MAX;
@@ -135,9 +141,9 @@ impl Cfg {
     /// `way`: which way the block's condition always goes.
     pub fn deciding(function: &Function, way: impl Fn(u32, &Block) -> Option<bool>) -> Self {
         let n = function.blocks.len();
-        let mut succs: Vec<Vec<Edge>> = Vec::with_capacity(n);
+        let mut succs: Vec<Edges> = Vec::with_capacity(n);
         for (b, block) in function.blocks.iter().enumerate() {
-            let mut edges = Vec::new();
+            let mut edges = Edges::new();
             match &block.term {
                 Term::Goto(b) => edges.push(Edge {
                     to: *b,
@@ -176,7 +182,7 @@ impl Cfg {
             edges.retain(|e| (e.to.0 as usize) < n);
             succs.push(edges);
         }
-        let mut preds = vec![Vec::new(); n];
+        let mut preds = vec![Preds::new(); n];
         for (from, edges) in succs.iter().enumerate() {
             for edge in edges {
                 preds[edge.to.0 as usize].push(from as u32);
@@ -188,13 +194,13 @@ impl Cfg {
             preds,
             idom: Vec::new(),
             depth: Vec::new(),
-            controls: vec![Vec::new(); n],
+            controls: vec![Controls::new(); n],
             past: None,
             meanwhile: function.detours.meanwhile.iter().map(|b| b.0).collect(),
             fails_to: function.blocks.iter().map(fails_to).collect(),
             has_loop,
             rpo,
-            known: RefCell::default(),
+            known: RefCell::new(vec![None; n]),
         };
         cfg.dominance();
         if n <= MAX_BLOCKS {
@@ -207,7 +213,7 @@ impl Cfg {
     }
 
     /// The edges if nobody had to pass a `finally`.
-    fn straight(&self, detours: &Detours) -> Option<Vec<Vec<Edge>>> {
+    fn straight(&self, detours: &Detours) -> Option<Vec<Edges>> {
         if detours.jumps.is_empty() {
             return None;
         }
@@ -278,12 +284,12 @@ impl Cfg {
 
     /// What every way on from a block passes next: dominators of the reversed graph, from a
     /// virtual exit behind the last block. `is_way`: the edges that count.
-    fn post_dominators(graph: &[Vec<Edge>], is_way: impl Fn(usize, &Edge) -> bool) -> Vec<u32> {
+    fn post_dominators(graph: &[Edges], is_way: impl Fn(usize, &Edge) -> bool) -> Vec<u32> {
         let n = graph.len();
         let exit = n as u32;
-        let mut rev_succs: Vec<Vec<Edge>> = vec![Vec::new(); n + 1];
-        let mut rev_preds: Vec<Vec<u32>> = vec![Vec::new(); n + 1];
-        let link = |from: u32, to: u32, s: &mut Vec<Vec<Edge>>, p: &mut Vec<Vec<u32>>| {
+        let mut rev_succs: Vec<Edges> = vec![Edges::new(); n + 1];
+        let mut rev_preds: Vec<Preds> = vec![Preds::new(); n + 1];
+        let link = |from: u32, to: u32, s: &mut [Edges], p: &mut [Preds]| {
             // The edge from -> to of the program is to -> from here.
             s[to as usize].push(Edge {
                 to: BlockId(from),
@@ -318,13 +324,13 @@ impl Cfg {
         dominators_from(n + 1, exit, &order, |b| &rev_preds[b as usize]).0
     }
 
-    fn control_dependence(&self, graph: &[Vec<Edge>]) -> Vec<Vec<Control>> {
+    fn control_dependence(&self, graph: &[Edges]) -> Vec<Controls> {
         let n = graph.len();
         let exit = n as u32;
         // A `return` in a `try` has two ways on: out, or into the handler.
         let ends = |edges: &[Edge]| edges.len() == 1 && edges[0].kind == EdgeKind::Handler;
         let parts = |edges: &[Edge]| edges.len() > 1 || ends(edges);
-        let mut controls = vec![Vec::new(); n];
+        let mut controls = vec![Controls::new(); n];
         if !graph.iter().any(|edges| parts(edges)) {
             return controls;
         }
@@ -366,7 +372,7 @@ impl Cfg {
                             EdgeKind::Handler => 3,
                         };
                         let control = Control { block: from, way };
-                        let list: &mut Vec<Control> = &mut controls[at as usize];
+                        let list = &mut controls[at as usize];
                         if !list.contains(&control) {
                             list.push(control);
                         }
@@ -381,25 +387,28 @@ impl Cfg {
 
     /// Everything that decides whether `block` runs, transitively.
     pub fn controls_of(&self, block: u32) -> Rc<[Control]> {
-        if let Some(known) = self.known.borrow().get(&block) {
+        if let Some(known) = &self.known.borrow()[block as usize] {
             return Rc::clone(known);
         }
         let found: Rc<[Control]> = self.find_controls(block).into();
-        self.known.borrow_mut().insert(block, Rc::clone(&found));
+        self.known.borrow_mut()[block as usize] = Some(Rc::clone(&found));
         found
     }
 
     fn find_controls(&self, block: u32) -> Vec<Control> {
         let mut out: Vec<Control> = Vec::new();
-        // With the handler that a failure has led to: what decided how far its `try` came
-        // did not decide about the handler.
-        let mut stack: Vec<(u32, Option<BlockId>)> = vec![(block, None)];
-        let mut seen = rustc_hash::FxHashSet::default();
-        seen.insert((block, None));
         let direct = match &self.past {
             Some(past) if !self.meanwhile.contains(&block) => past,
             _ => &self.controls,
         };
+        if direct[block as usize].is_empty() {
+            return out;
+        }
+        // With the handler that a failure has led to: what decided how far its `try` came
+        // did not decide about the handler.
+        let mut stack: Vec<(u32, Option<BlockId>)> = vec![(block, None)];
+        let mut seen = FxHashSet::default();
+        seen.insert((block, None));
         while let Some((b, failed)) = stack.pop() {
             for &control in &direct[b as usize] {
                 let within = self.fails_to[control.block as usize];
@@ -426,7 +435,7 @@ impl Cfg {
     }
 }
 
-fn reverse_post_order(succs: &[Vec<Edge>]) -> (Vec<u32>, bool) {
+fn reverse_post_order(succs: &[Edges]) -> (Vec<u32>, bool) {
     let n = succs.len();
     let mut state = vec![0u8; n];
     let mut order = Vec::with_capacity(n);
@@ -459,7 +468,7 @@ fn reverse_post_order(succs: &[Vec<Edge>]) -> (Vec<u32>, bool) {
     (order, has_loop)
 }
 
-fn post_order_from(root: u32, succs: &[Vec<Edge>]) -> Vec<u32> {
+fn post_order_from(root: u32, succs: &[Edges]) -> Vec<u32> {
     let mut seen = vec![false; succs.len()];
     let mut order = Vec::new();
     let mut stack = vec![(root, 0usize)];
@@ -481,7 +490,7 @@ fn post_order_from(root: u32, succs: &[Vec<Edge>]) -> Vec<u32> {
 fn dominators<'a>(
     n: usize,
     rpo: &[u32],
-    preds: impl Fn(u32) -> &'a Vec<u32>,
+    preds: impl Fn(u32) -> &'a Preds,
 ) -> (Vec<u32>, Vec<u32>) {
     dominators_from(n, 0, rpo, preds)
 }
@@ -491,7 +500,7 @@ fn dominators_from<'a>(
     n: usize,
     root: u32,
     rpo: &[u32],
-    preds: impl Fn(u32) -> &'a Vec<u32>,
+    preds: impl Fn(u32) -> &'a Preds,
 ) -> (Vec<u32>, Vec<u32>) {
     let mut number = vec![NONE; n];
     for (i, &b) in rpo.iter().enumerate() {

@@ -249,6 +249,10 @@ impl Growing {
 
     pub fn insert(&mut self, word: u64) {
         self.flatten();
+        self.put(word);
+    }
+
+    fn put(&mut self, word: u64) {
         // Mostly they come in order.
         if self.words.len() < MAX_DEPS && self.words.last().is_none_or(|last| *last < word) {
             self.words.push(word);
@@ -287,6 +291,11 @@ impl Growing {
     }
 
     fn add(&mut self, more: &[u64]) {
+        // One or two are put where they belong.
+        if more.len() <= FEW && self.words.len() + more.len() <= MAX_DEPS {
+            more.iter().for_each(|word| self.put(*word));
+            return;
+        }
         let old = self.words.len();
         let new = count_new(&self.words, more);
         if new == 0 {

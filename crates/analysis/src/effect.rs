@@ -66,27 +66,37 @@ pub struct Frame {
     pub func: FuncId,
     pub span: Span,
     pub next: Option<Rc<Frame>>,
+    end: End,
+    depth: u32,
+}
+
+/// Where the access stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct End {
+    pub func: FuncId,
+    pub span: Span,
 }
 
 pub type Trail = Rc<Frame>;
 
 impl Frame {
-    pub fn last(self: &Rc<Self>) -> &Self {
-        let mut at: &Self = self;
-        while let Some(next) = &at.next {
-            at = next;
-        }
-        at
+    pub fn new(func: FuncId, span: Span, next: Option<Trail>) -> Trail {
+        let below = next.as_deref();
+        Rc::new(Self {
+            func,
+            span,
+            end: below.map_or(End { func, span }, |f| f.end),
+            depth: below.map_or(1, |f| f.depth + 1),
+            next,
+        })
     }
 
-    pub fn depth(self: &Rc<Self>) -> usize {
-        let mut n = 1;
-        let mut at: &Self = self;
-        while let Some(next) = &at.next {
-            n += 1;
-            at = next;
-        }
-        n
+    pub fn last(&self) -> End {
+        self.end
+    }
+
+    pub fn depth(&self) -> usize {
+        self.depth as usize
     }
 
     /// How far below it is, in functions with a place of their own.

@@ -394,21 +394,24 @@ impl Interp<'_, '_, '_> {
             if !sets {
                 continue;
             }
-            let tested = self.cx.turns.is_waited_for(self.id, e.at)
-                || e.ctrl.events().any(|(r, _)| {
-                    let read = &self.events[r as usize];
-                    read.loc == e.loc && !self.anywhere && {
-                        let walk = self.walk(r as usize, w);
-                        walk.reached && !walk.yielded
-                    }
-                });
             let cleared: Vec<Pos> = self
                 .events
                 .iter()
                 .filter(|c| c.loc == e.loc && c.act == Act::Write && c.idempotent)
                 .map(|c| c.at)
                 .collect();
-            if tested && !cleared.is_empty() {
+            if cleared.is_empty() {
+                continue;
+            }
+            let tested = self.cx.turns.is_waited_for(self.id, e.at)
+                || e.ctrl.events().any(|(r, _)| {
+                    let read = &self.events[r as usize];
+                    read.loc == e.loc && {
+                        let walk = self.walk(r as usize, w);
+                        walk.reached && !walk.yielded
+                    }
+                });
+            if tested {
                 found.push((e.at, e.loc, e.trail.span, cleared));
             }
         }

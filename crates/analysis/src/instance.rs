@@ -108,11 +108,7 @@ impl<'a> Interp<'_, 'a, '_> {
                 row,
                 later: None,
                 at: self.at,
-                trail: Rc::new(Frame {
-                    func: self.id,
-                    span: self.span,
-                    next: Some(Rc::clone(&e.trail)),
-                }),
+                trail: Frame::new(self.id, self.span, Some(Rc::clone(&e.trail))),
                 yields_before: e.yields_before || inst.entry.yields_before,
                 yields_after: e.yields_after,
                 lock,
@@ -230,11 +226,7 @@ impl<'a> Interp<'_, 'a, '_> {
             window.loc = loc;
             window.snapshot = window.snapshot.map(|s| self.rewrite(s, inst));
             window.connection = window.connection.map(|s| self.rewrite(s, inst));
-            window.path = Some(Rc::new(Frame {
-                func: self.id,
-                span: self.span,
-                next: w.path.clone(),
-            }));
+            window.path = Some(Frame::new(self.id, self.span, w.path.clone()));
             window.label = inst.entry.label.or(window.label);
             self.room.take(here.or(window.label));
             window.detached |= inst.entry.detached && summary.yields || inst.entry.spawned;
@@ -248,6 +240,11 @@ impl<'a> Interp<'_, 'a, '_> {
 
     pub(crate) fn enter_sym_call(&mut self, call: &SymCall, inst: &mut Instance<'_>) {
         let callee = self.rewrite(call.callee, inst);
+        let depth = call.depth.max(inst.entry.depth) + 1;
+        // Most of them are for a caller of ours to know, and there are enough of these already.
+        if depth > MAX_DEPTH || !self.has_room_for_call_of(callee) {
+            return;
+        }
         let mut args: Vec<Sym> = call.args.iter().map(|a| self.rewrite(*a, inst)).collect();
         if let Some(first) = call.rest {
             args.pop();
@@ -281,12 +278,9 @@ impl<'a> Interp<'_, 'a, '_> {
             detached: inst.entry.detached,
             spawned: inst.entry.spawned || call.spawned,
             label: inst.entry.label,
-            depth: call.depth.max(inst.entry.depth) + 1,
+            depth,
             thread: inst.entry.thread || call.thread,
         };
-        if entry.depth > MAX_DEPTH {
-            return;
-        }
         let var = self.handed_by(call.callee, callee);
         let result = self.call_back(callee, var, entry);
         // What the callback gave back is what the call of it gave back.

@@ -913,11 +913,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
     // --- events ---
 
     pub fn frame(&self) -> Rc<Frame> {
-        Rc::new(Frame {
-            func: self.id,
-            span: self.span,
-            next: None,
-        })
+        Frame::new(self.id, self.span, None)
     }
 
     pub fn event(&self, act: Act, loc: Loc) -> Event {
@@ -1010,5 +1006,12 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         if self.sym_calls.len() < MAX_SYM_CALLS {
             self.sym_calls.push((self.at, call));
         }
+    }
+
+    /// Would a call of that be kept for our callers, if it is they who know what it is?
+    pub(crate) fn has_room_for_call_of(&mut self, callee: Sym) -> bool {
+        let full = self.sym_calls.len() >= MAX_SYM_CALLS && self.is_callers(callee);
+        self.calls_yielding |= full;
+        !full
     }
 }

@@ -53,9 +53,8 @@ impl Interp<'_, '_, '_> {
                     };
                     let compared = self.is_value_of(a, place) && !self.is_constant(b)
                         || self.is_value_of(b, place) && !self.is_constant(a);
-                    let asked = self.deps_of(sym);
                     (same && compared && always)
-                        && asked.events().any(|(e, _)| {
+                        && self.deps_of(sym).events().any(|(e, _)| {
                             self.events[e as usize].loc == write.loc
                                 && self.is_at_once(e as usize, w)
                         })

@@ -3,12 +3,11 @@
 use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use toctou_core::Span;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{FuncKind, Op, Term, Var};
 use toctou_models::{LockScope, Mode};
 
-use crate::effect::{Act, Dep, Deps, Event, Loc, Lock, LockKind, Pos, Source, Window};
+use crate::effect::{Act, Dep, Deps, End, Event, Loc, Lock, LockKind, Pos, Source, Window};
 use crate::held::{Held, MAX_ACQUIRES};
 use crate::interp::{Interp, Release};
 use crate::summary::Summary;
@@ -446,8 +445,7 @@ impl Interp<'_, '_, '_> {
 /// events become one, or what every handler calls would grow without end.
 pub(crate) fn compress(summary: &mut Summary) {
     let wanted = wanted(summary);
-    let mut first: FxHashMap<(Act, Mode, Loc, toctou_core::ir::FuncId, Span, bool), u32> =
-        FxHashMap::default();
+    let mut first: FxHashMap<(Act, Mode, Loc, End, bool), u32> = FxHashMap::default();
     let mut map: Vec<u32> = Vec::with_capacity(summary.events.len());
     let mut kept: Vec<Event> = Vec::new();
     for (e, wanted) in std::mem::take(&mut summary.events).into_iter().zip(wanted) {
@@ -455,15 +453,7 @@ pub(crate) fn compress(summary: &mut Summary) {
             map.push(u32::MAX);
             continue;
         }
-        let access = e.trail.last();
-        let key = (
-            e.act,
-            e.mode,
-            e.loc,
-            access.func,
-            access.span,
-            e.lock.is_some(),
-        );
+        let key = (e.act, e.mode, e.loc, e.trail.last(), e.lock.is_some());
         match first.get(&key) {
             Some(&i) => {
                 map.push(i);
@@ -492,23 +482,29 @@ pub(crate) fn compress(summary: &mut Summary) {
 fn renumber(summary: &mut Summary, map: &[u32]) {
     let same = summary.events.len() == map.len();
     let mut known: FxHashMap<Deps, Deps> = FxHashMap::default();
+    // Most stand at one address, too. Those are kept for as long as they are looked up by it.
+    let mut seen: FxHashMap<usize, (Deps, Deps)> = FxHashMap::default();
     let mut renumber = |deps: &mut Deps| {
-        if deps.address().is_none() {
+        let Some(address) = deps.address() else {
             if !same {
                 *deps = deps.renumbered(map);
             }
             return;
-        }
-        if let Some(new) = known.get(deps) {
+        };
+        if let Some((_, new)) = seen.get(&address) {
             deps.clone_from(new);
             return;
         }
-        let new = if same {
-            deps.clone()
-        } else {
-            deps.renumbered(map)
-        };
-        known.insert(std::mem::replace(deps, new.clone()), new);
+        let new = known.entry(deps.clone()).or_insert_with(|| {
+            if same {
+                deps.clone()
+            } else {
+                deps.renumbered(map)
+            }
+        });
+        let new = new.clone();
+        let old = std::mem::replace(deps, new.clone());
+        seen.insert(address, (old, new));
     };
     for e in &mut summary.events {
         renumber(&mut e.data);

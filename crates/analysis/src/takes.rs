@@ -67,7 +67,7 @@ impl Interp<'_, '_, '_> {
                 e.call == Some(call)
                     && e.act == like.act
                     && e.loc == like.loc
-                    && (e.trail.last().func, e.trail.last().span) == (end.func, end.span)
+                    && e.trail.last() == end
             })
         };
         also(first, write) && also(second, read)

@@ -234,7 +234,7 @@ impl<'a> Seen<'a> {
             return;
         };
         // The flag is set where it was clear, in the same turn.
-        let only_from_test = |block: u32| self.cfg.preds[block as usize] == [test.block];
+        let only_from_test = |block: u32| self.cfg.preds[block as usize][..] == [test.block];
         let store = self.stores.iter().find(|(base, at, nothing)| {
             *base == test.base
                 && !nothing

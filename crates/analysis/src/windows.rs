@@ -24,8 +24,9 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     interp.note_swaps();
     interp.settle_judged();
     let ctrl = interp.event_controls();
+    let sets = interp.cx.sets.get_mut();
     for (event, deps) in interp.events.iter_mut().zip(ctrl) {
-        event.ctrl.extend(&deps);
+        sets.extend(&mut event.ctrl, &deps);
     }
     interp.flag_locks();
     let held = Held::new(&interp);
@@ -48,6 +49,14 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     interp.lock_defects(&held);
     interp.settle_accesses(&held);
     interp.summarise(&held, windows)
+}
+
+/// Can they be a window at all? What one call does is told by its summary, and what comes first is
+/// a read, or the writing of a temporary file that is put in place then.
+fn can_pair(read: &Event, write: &Event) -> bool {
+    let puts_in_place = write.mode == Mode::Replace && write.act == Act::Delete;
+    (read.call.is_none() || read.call != write.call)
+        && (read.act.is_read() || read.act == Act::Write && puts_in_place)
 }
 
 /// Attributes that one condition is about.
@@ -92,6 +101,8 @@ impl Interp<'_, '_, '_> {
         const NONE: usize = usize::MAX;
         // Which pair of the write at hand is the one with this read?
         let mut pair_of = vec![NONE; self.events.len()];
+        let mut pairs: Vec<(u32, bool, bool, Vec<Name>)> = Vec::new();
+        let mut direct: Vec<u32> = Vec::new();
         for (w, write) in self.events.iter().enumerate() {
             if out.len() >= MAX_WINDOWS {
                 return;
@@ -108,10 +119,13 @@ impl Interp<'_, '_, '_> {
                 out.extend(self.rewritten(w, held).map(Rc::new));
                 continue;
             }
-            let mut pairs: Vec<(u32, bool, bool, Vec<Name>)> = Vec::new();
-            let mut direct: Vec<u32> = Vec::new();
+            direct.clear();
             let others = self.cx.words.others;
+            let events = &self.events;
             let mut note = |r: u32, data: bool, keyed: bool, attr: Option<Name>| {
+                if !can_pair(&events[r as usize], write) {
+                    return;
+                }
                 // That it went well is nothing that was looked at.
                 let attr = attr.filter(|a| !others.contains(a));
                 let pair = &mut pair_of[r as usize];
@@ -181,7 +195,7 @@ impl Interp<'_, '_, '_> {
                     }
                 }
             }
-            for (r, data, keyed, checked) in pairs {
+            for (r, data, keyed, checked) in pairs.drain(..) {
                 pair_of[r as usize] = NONE;
                 // Memory that was read, changed and read again is as fresh as can be.
                 let stale = direct.contains(&r)
@@ -239,7 +253,7 @@ impl Interp<'_, '_, '_> {
         held: &Held,
     ) -> Option<Window> {
         let (read, write) = (&self.events[r], &self.events[w]);
-        if r == w || (read.call.is_some() && read.call == write.call) {
+        if r == w || !can_pair(read, write) {
             return None;
         }
         if self.guarded
@@ -281,16 +295,13 @@ impl Interp<'_, '_, '_> {
         let chosen = keyed && self.chose_another(r as u32, write);
         if temp {
             let near = read.call.is_none() || write.call.is_none();
-            if write.mode != Mode::Replace || write.act != Act::Delete || !near {
+            if !near {
                 return None;
             }
             if self.changes_by_call(write.loc.key) {
                 return None;
             }
         } else {
-            if !read.act.is_read() {
-                return None;
-            }
             if !write.act.is_write() && !path_check {
                 return None;
             }
@@ -309,7 +320,7 @@ impl Interp<'_, '_, '_> {
                 }
             }
         }
-        if self.is_done_by_both(read, write) || !temp && self.is_made_anew(read, write) {
+        if !temp && self.is_made_anew(read, write) {
             return None;
         }
         let taken = !tested && self.taken_by(w).iter().any(|t| t.0 as usize == r);
@@ -371,6 +382,10 @@ impl Interp<'_, '_, '_> {
             || snapshot && !(walk.yielded || self.guarded)
             || (searched || drains) && !walk.yielded
         {
+            return None;
+        }
+        // Asked last, since all events are looked at for it.
+        if self.is_done_by_both(read, write) {
             return None;
         }
         let both = held.at(read.at) & held.at(write.at) & !walk.broken;
@@ -889,8 +904,8 @@ fn distinct(windows: Vec<Rc<Window>>) -> Vec<Rc<Window>> {
             w.meet,
             w.read.span,
             w.write.span,
-            (w.read.last().func, w.read.last().span),
-            (w.write.last().func, w.write.last().span),
+            w.read.last(),
+            w.write.last(),
             w.loc,
             w.label,
             (w.in_process, w.cross_process, w.hoped),
