@@ -138,6 +138,8 @@ pub struct Interp<'c, 'a, 'm> {
     /// What the files written here hold, also those that nobody else can name.
     pub file_data: FxHashMap<Sym, Written>,
     pub events: Vec<Event>,
+    /// Calls and what they do, in order; when all events are known.
+    pub(crate) by_call: Vec<(u32, u32)>,
     event_ids: FxHashMap<(u32, u32), u32>,
     pub(crate) event_count: u32,
     pub acquires: Vec<Acquire>,
@@ -249,6 +251,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             stored: FxHashMap::default(),
             file_data: FxHashMap::default(),
             events: Vec::new(),
+            by_call: Vec::new(),
             event_ids: FxHashMap::default(),
             event_count: 0,
             acquires: Vec::new(),

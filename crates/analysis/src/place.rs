@@ -58,21 +58,21 @@ impl Interp<'_, '_, '_> {
         let write = &self.events[w];
         // That an entry is there says nothing about what is in it.
         let part = self.attribute(read, write).filter(|_| self.guarded);
-        write.call.is_some()
-            && self.events.iter().enumerate().any(|(i, e)| {
-                // Of rows, it looks at those that it writes, however they were found.
-                let rows = e.loc.kind == ResourceKind::Row && e.loc.key == read.loc.key;
-                let same = match data && rows {
-                    // What is written is made of what it sees then, and of nothing seen before.
-                    true => self.asks_for(e, write) && !self.asks_for(read, write),
-                    false => rows || e.loc == read.loc,
-                };
-                e.call == write.call
-                    && e.act.is_read()
-                    && same
-                    && part.is_none_or(|name| self.trusts_attribute(write, i as u32, name))
-                    && (write.data.has_event(i as u32) || !data && write.ctrl.has_event(i as u32))
-            })
+        let looks = |i: u32| {
+            let e = &self.events[i as usize];
+            // Of rows, it looks at those that it writes, however they were found.
+            let rows = || e.loc.kind == ResourceKind::Row && e.loc.key == read.loc.key;
+            let same = || match data && rows() {
+                // What is written is made of what it sees then, and of nothing seen before.
+                true => self.asks_for(e, write) && !self.asks_for(read, write),
+                false => e.loc == read.loc || rows(),
+            };
+            e.act.is_read()
+                && same()
+                && part.is_none_or(|name| self.trusts_attribute(write, i, name))
+                && (write.data.has_event(i) || !data && write.ctrl.has_event(i))
+        };
+        write.call.is_some_and(|call| self.events_of(call).any(looks))
     }
 
     /// Does a query ask for a column that a statement writes?

@@ -62,12 +62,9 @@ impl Interp<'_, '_, '_> {
             return false;
         }
         let also = |call: u32, like: &Event| {
-            let end = like.trail.last();
-            self.events.iter().any(|e| {
-                e.call == Some(call)
-                    && e.act == like.act
-                    && e.loc == like.loc
-                    && e.trail.last() == end
+            self.events_of(call).any(|e| {
+                let e = &self.events[e as usize];
+                e.act == like.act && e.loc == like.loc && e.trail.last() == like.trail.last()
             })
         };
         also(first, write) && also(second, read)
@@ -97,6 +94,9 @@ impl Interp<'_, '_, '_> {
     /// Is it another file than the one that was looked at, whichever way leads here? One that was
     /// created meanwhile, where there was none any more.
     pub(crate) fn is_made_anew(&self, read: &Event, write: &Event) -> bool {
+        if write.loc.kind != ResourceKind::File {
+            return false;
+        }
         let made = |e: &&Event| {
             e.mode == Mode::Exclusive
                 && e.act == Act::Write
@@ -104,7 +104,7 @@ impl Interp<'_, '_, '_> {
                 && e.at != write.at
         };
         let made: Vec<Pos> = self.events.iter().filter(made).map(|e| e.at).collect();
-        if made.is_empty() || write.loc.kind != ResourceKind::File {
+        if made.is_empty() {
             return false;
         }
         let mut seen: FxHashSet<u32> = FxHashSet::default();

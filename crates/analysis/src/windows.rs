@@ -28,6 +28,7 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     for (event, deps) in interp.events.iter_mut().zip(ctrl) {
         sets.extend(&mut event.ctrl, &deps);
     }
+    interp.sort_by_call();
     interp.flag_locks();
     let held = Held::new(&interp);
     interp.note_tables();
@@ -65,6 +66,21 @@ const MAX_WEIGHED: usize = 3;
 const MAX_REFUSAL: usize = 4;
 
 impl Interp<'_, '_, '_> {
+    fn sort_by_call(&mut self) {
+        let events = self.events.iter().enumerate();
+        self.by_call = events
+            .filter_map(|(i, e)| Some((e.call?, i as u32)))
+            .collect();
+        self.by_call.sort_unstable();
+    }
+
+    /// What one call does, when all events are known.
+    pub(crate) fn events_of(&self, call: u32) -> impl Iterator<Item = u32> {
+        let first = self.by_call.partition_point(|e| e.0 < call);
+        let events = self.by_call[first..].iter();
+        events.take_while(move |e| e.0 == call).map(|e| e.1)
+    }
+
     /// What decides about each event, in this function.
     pub(crate) fn event_controls(&mut self) -> Vec<Deps> {
         let mut out: Vec<Deps> = Vec::with_capacity(self.events.len());
@@ -320,6 +336,14 @@ impl Interp<'_, '_, '_> {
                 }
             }
         }
+        // That a value somewhere below decided about a write somewhere else
+        // below says little: checks and what they guard stand close together.
+        if read.loc.kind == ResourceKind::Memory && !snapshot && !data && read.trail.depth() > 1 {
+            let levels = |event: &Event| event.trail.levels(self.cx.program);
+            if levels(read) > 1 && (levels(read) > 2 || levels(write) > 2) {
+                return None;
+            }
+        }
         if !temp && self.is_made_anew(read, write) {
             return None;
         }
@@ -358,14 +382,6 @@ impl Interp<'_, '_, '_> {
         // What a callee has looked up last, and given back, is put where it was.
         if write.puts_back && self.is_kept_at_once(read, write) {
             return None;
-        }
-        // That a value somewhere below decided about a write somewhere else
-        // below says little: checks and what they guard stand close together.
-        if read.loc.kind == ResourceKind::Memory && !snapshot && !data && read.trail.depth() > 1 {
-            let levels = |event: &Event| event.trail.levels(self.cx.program);
-            if levels(read) > 1 && (levels(read) > 2 || levels(write) > 2) {
-                return None;
-            }
         }
         let waits = !tested && !data && self.waited_for(write).contains(&(r as u32));
         let closed = self.is_closed_by_itself(read, write, r as u32, data, &checked);
@@ -494,15 +510,12 @@ impl Interp<'_, '_, '_> {
     /// Does the call that writes a file make it of what it reads there itself? A listing has then
     /// only said which one.
     fn is_read_anew(&self, write: &Event) -> bool {
-        let anew = |(i, e): (usize, &Event)| {
-            e.call == write.call
-                && e.act == Act::Read
-                && e.loc == write.loc
-                && write.data.has_event(i as u32)
+        let anew = |i: u32| {
+            let e = &self.events[i as usize];
+            e.act == Act::Read && e.loc == write.loc && write.data.has_event(i)
         };
         write.loc.kind == ResourceKind::File
-            && write.call.is_some()
-            && self.events.iter().enumerate().any(anew)
+            && write.call.is_some_and(|call| self.events_of(call).any(anew))
     }
 
     /// Can the call that writes have been given what was read here? Two who read one path have one
