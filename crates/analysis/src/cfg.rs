@@ -487,11 +487,7 @@ fn post_order_from(root: u32, succs: &[Edges]) -> Vec<u32> {
     order
 }
 
-fn dominators<'a>(
-    n: usize,
-    rpo: &[u32],
-    preds: impl Fn(u32) -> &'a Preds,
-) -> (Vec<u32>, Vec<u32>) {
+fn dominators<'a>(n: usize, rpo: &[u32], preds: impl Fn(u32) -> &'a Preds) -> (Vec<u32>, Vec<u32>) {
     dominators_from(n, 0, rpo, preds)
 }
 

@@ -220,7 +220,8 @@ pub struct Growing {
     words: Buffer,
     /// Large sets that are in it: they come again and again.
     taken: SmallVec<[Deps; 8]>,
-    /// Something was left out: what was taken may be not all there any more.
+    /// Something was left out that may find room later: what was taken is not all there any more.
+    /// (Where nothing was asked, the smallest words stay, in whatever order they come.)
     cut: bool,
 }
 
@@ -260,7 +261,7 @@ impl Growing {
         }
         if let Err(at) = self.words.binary_search(&word) {
             if self.words.len() >= MAX_DEPS {
-                self.cut = true;
+                self.cut |= is_asked(&self.words, &[word]);
                 if at >= MAX_DEPS {
                     return;
                 }
@@ -296,22 +297,34 @@ impl Growing {
             more.iter().for_each(|word| self.put(*word));
             return;
         }
-        let old = self.words.len();
         let new = count_new(&self.words, more);
         if new == 0 {
             return;
         }
-        if old + more.len() > MAX_DEPS && (old + new > MAX_DEPS || is_asked(&self.words, more)) {
+        let too_many = (self.words.len() + new).saturating_sub(MAX_DEPS);
+        if self.words.len() + more.len() > MAX_DEPS && is_asked(&self.words, more) {
             self.cut = true;
             if let Some(merged) = merged(&self.words, more) {
                 self.words = merged;
             }
             return;
         }
-        // There is room: from the back, so that nothing is in the way.
-        self.words.resize(old + new, 0);
+        self.merge(more, too_many);
+    }
+
+    /// Puts sorted words in, all but the last so and so many of both.
+    fn merge(&mut self, more: &[u64], too_many: usize) {
+        let (mut i, mut j) = (self.words.len(), more.len());
+        for _ in 0..too_many {
+            let (a, b) = (self.words[..i].last(), more[..j].last());
+            i -= usize::from(a >= b);
+            j -= usize::from(b >= a);
+        }
+        self.words.truncate(i);
+        let new = count_new(&self.words, &more[..j]);
+        // From the back, so that nothing is in the way.
+        self.words.resize(i + new, 0);
         let words = &mut self.words[..];
-        let (mut i, mut j) = (old, more.len());
         let mut to = words.len();
         while i < to {
             to -= 1;
@@ -561,6 +574,17 @@ impl Deps {
             Source::Event(e) => Some((e, d.attr)),
             _ => None,
         })
+    }
+
+    /// Those on events that are asked for.
+    pub fn on_events(
+        &self,
+        is_asked_for: impl Fn(u32) -> bool,
+    ) -> impl Iterator<Item = (u32, Dep)> {
+        // They come first.
+        let events = self.0.iter().map_while(|w| Some((event_of_word(*w)?, *w)));
+        let those = events.filter(move |(event, _)| is_asked_for(*event));
+        those.map(|(event, word)| (event, Dep::unpack(word)))
     }
 
     /// Those on one event: they stand side by side.

@@ -72,7 +72,9 @@ impl Interp<'_, '_, '_> {
                 && part.is_none_or(|name| self.trusts_attribute(write, i, name))
                 && (write.data.has_event(i) || !data && write.ctrl.has_event(i))
         };
-        write.call.is_some_and(|call| self.events_of(call).any(looks))
+        write
+            .call
+            .is_some_and(|call| self.events_of(call).any(looks))
     }
 
     /// Does a query ask for a column that a statement writes?

@@ -1,5 +1,6 @@
 //! What a function leaves for its callers, made as small as it can be.
 
+use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -445,36 +446,46 @@ impl Interp<'_, '_, '_> {
 /// events become one, or what every handler calls would grow without end.
 pub(crate) fn compress(summary: &mut Summary) {
     let wanted = wanted(summary);
-    let mut first: FxHashMap<(Act, Mode, Loc, End, bool), u32> = FxHashMap::default();
-    let mut map: Vec<u32> = Vec::with_capacity(summary.events.len());
-    let mut kept: Vec<Event> = Vec::new();
-    for (e, wanted) in std::mem::take(&mut summary.events).into_iter().zip(wanted) {
+    let events = &mut summary.events;
+    let mut first: FxHashMap<Access, u32> = FxHashMap::default();
+    let mut map: Vec<u32> = Vec::with_capacity(events.len());
+    let mut kept = 0;
+    for (i, wanted) in wanted.into_iter().enumerate() {
         if !wanted {
             map.push(u32::MAX);
             continue;
         }
-        let key = (e.act, e.mode, e.loc, e.trail.last(), e.lock.is_some());
-        match first.get(&key) {
-            Some(&i) => {
-                map.push(i);
-                let old = &mut kept[i as usize];
-                old.data.extend(&e.data);
-                old.key_deps.extend(&e.key_deps);
-                old.ctrl.extend(&e.ctrl);
-                old.yields_before |= e.yields_before;
-                old.yields_after |= e.yields_after;
-                old.judged |= e.judged;
+        let (before, rest) = events.split_at_mut(i);
+        let e = &rest[0];
+        let same = match first.entry(access(e)) {
+            Entry::Occupied(same) => *same.get(),
+            Entry::Vacant(new) => {
+                new.insert(kept);
+                map.push(kept);
+                events.swap(kept as usize, i);
+                kept += 1;
+                continue;
             }
-            None => {
-                let i = kept.len() as u32;
-                first.insert(key, i);
-                map.push(i);
-                kept.push(e);
-            }
-        }
+        };
+        map.push(same);
+        let old = &mut before[same as usize];
+        old.data.extend(&e.data);
+        old.key_deps.extend(&e.key_deps);
+        old.ctrl.extend(&e.ctrl);
+        old.yields_before |= e.yields_before;
+        old.yields_after |= e.yields_after;
+        old.judged |= e.judged;
     }
-    summary.events = kept;
+    events.truncate(kept as usize);
+    events.shrink_to_fit();
     renumber(summary, &map);
+}
+
+/// What makes two events the same access to a caller.
+type Access = (Loc, End, Act, Mode, bool);
+
+fn access(e: &Event) -> Access {
+    (e.loc, e.trail.last(), e.act, e.mode, e.lock.is_some())
 }
 
 /// Events have other numbers now. Most of what a function does depends on the same few sets:

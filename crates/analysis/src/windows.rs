@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use toctou_core::Name;
 use toctou_core::finding::ResourceKind;
 use toctou_core::ir::{BlockId, Callee, Op, Term, Var};
@@ -52,12 +53,33 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     interp.summarise(&held, windows)
 }
 
-/// Can they be a window at all? What one call does is told by its summary, and what comes first is
-/// a read, or the writing of a temporary file that is put in place then.
-fn can_pair(read: &Event, write: &Event) -> bool {
-    let puts_in_place = write.mode == Mode::Replace && write.act == Act::Delete;
-    (read.call.is_none() || read.call != write.call)
-        && (read.act.is_read() || read.act == Act::Write && puts_in_place)
+/// Attributes that were looked at.
+type Checked = SmallVec<[Name; 4]>;
+
+/// What tells of an event whether it can be the first half of a window.
+#[derive(Clone, Copy)]
+struct Side {
+    call: Option<u32>,
+    is_read: bool,
+    is_write: bool,
+}
+
+impl Side {
+    fn of(event: &Event) -> Self {
+        Self {
+            call: event.call,
+            is_read: event.act.is_read(),
+            is_write: event.act == Act::Write,
+        }
+    }
+
+    /// Can they be a window at all? What one call does is told by its summary, and what comes first
+    /// is a read, or the writing of a temporary file that is put in place then.
+    fn can_pair(self, write: &Event) -> bool {
+        let puts_in_place = write.mode == Mode::Replace && write.act == Act::Delete;
+        (self.call.is_none() || self.call != write.call)
+            && (self.is_read || self.is_write && puts_in_place)
+    }
 }
 
 /// Attributes that one condition is about.
@@ -117,8 +139,10 @@ impl Interp<'_, '_, '_> {
         const NONE: usize = usize::MAX;
         // Which pair of the write at hand is the one with this read?
         let mut pair_of = vec![NONE; self.events.len()];
-        let mut pairs: Vec<(u32, bool, bool, Vec<Name>)> = Vec::new();
+        let mut pairs: Vec<(u32, bool, bool, Checked)> = Vec::new();
         let mut direct: Vec<u32> = Vec::new();
+        // Sets are long, and most of what is in them is no partner.
+        let sides: Vec<Side> = self.events.iter().map(Side::of).collect();
         for (w, write) in self.events.iter().enumerate() {
             if out.len() >= MAX_WINDOWS {
                 return;
@@ -137,9 +161,9 @@ impl Interp<'_, '_, '_> {
             }
             direct.clear();
             let others = self.cx.words.others;
-            let events = &self.events;
+            let can_pair = |r: u32| sides[r as usize].can_pair(write);
             let mut note = |r: u32, data: bool, keyed: bool, attr: Option<Name>| {
-                if !can_pair(&events[r as usize], write) {
+                if !can_pair(r) {
                     return;
                 }
                 // That it went well is nothing that was looked at.
@@ -147,7 +171,7 @@ impl Interp<'_, '_, '_> {
                 let pair = &mut pair_of[r as usize];
                 if *pair == NONE {
                     *pair = pairs.len();
-                    pairs.push((r, false, false, Vec::new()));
+                    pairs.push((r, false, false, Checked::new()));
                 }
                 let slot = &mut pairs[*pair];
                 slot.1 |= data;
@@ -160,21 +184,18 @@ impl Interp<'_, '_, '_> {
                 }
             };
             if write.act.is_write() {
-                for dep in write.data.iter() {
-                    if let crate::effect::Source::Event(r) = dep.source
-                        && !dep.asked
-                    {
-                        note(r, !dep.implicit, false, dep.attr);
-                        if !dep.shared && !dep.implicit {
-                            direct.push(r);
-                        }
+                for dep in write.data.on_events(can_pair).filter(|d| !d.1.asked) {
+                    let (r, dep) = dep;
+                    note(r, !dep.implicit, false, dep.attr);
+                    if !dep.shared && !dep.implicit {
+                        direct.push(r);
                     }
                 }
-                for (r, attr) in write.ctrl.events() {
-                    note(r, false, false, attr);
+                for (r, dep) in write.ctrl.on_events(can_pair) {
+                    note(r, false, false, dep.attr);
                 }
             }
-            for (r, _) in write.key_deps.events() {
+            for (r, _) in write.key_deps.on_events(can_pair) {
                 note(r, false, true, None);
             }
             for (r, attr) in self.picked_for(write) {
@@ -265,11 +286,11 @@ impl Interp<'_, '_, '_> {
         w: usize,
         data: bool,
         keyed: bool,
-        checked: Vec<Name>,
+        checked: Checked,
         held: &Held,
     ) -> Option<Window> {
         let (read, write) = (&self.events[r], &self.events[w]);
-        if r == w || !can_pair(read, write) {
+        if r == w || !Side::of(read).can_pair(write) {
             return None;
         }
         if self.guarded
@@ -447,7 +468,7 @@ impl Interp<'_, '_, '_> {
             expired: tested && self.is_expired(r, write),
             memo: looked && self.is_memo(read, write),
             keyed,
-            checked: checked.clone(),
+            checked: checked.to_vec(),
             weighed: self.weighed(r as u32, write),
             carried: self.carried(r as u32, write),
             read_row: read.row.clone(),
@@ -515,7 +536,9 @@ impl Interp<'_, '_, '_> {
             e.act == Act::Read && e.loc == write.loc && write.data.has_event(i)
         };
         write.loc.kind == ResourceKind::File
-            && write.call.is_some_and(|call| self.events_of(call).any(anew))
+            && write
+                .call
+                .is_some_and(|call| self.events_of(call).any(anew))
     }
 
     /// Can the call that writes have been given what was read here? Two who read one path have one

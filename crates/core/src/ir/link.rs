@@ -4,6 +4,8 @@ use super::{
     BlockId, Callee, Cell, ClassId, ExportTarget, Extension, FuncId, Function, ImportedName, Key,
     LinkedModule, Literal, Module, ModuleId, Op, Program, Target, TypeDef, TypeRef,
 };
+use smallvec::SmallVec;
+
 use crate::names::{Name, Names};
 use crate::source::SourceFile;
 
@@ -11,7 +13,7 @@ impl Program {
     /// How many functions with a place of their own a trail of calls goes down. What is written inside
     /// another function, and handed to a lock or run at once, is part of that one.
     pub fn levels(&self, calls: impl IntoIterator<Item = FuncId>) -> usize {
-        let mut levels: Vec<(FuncId, usize)> = Vec::new();
+        let mut levels: SmallVec<[(FuncId, usize); 8]> = SmallVec::new();
         for func in calls {
             let outer = self.functions[func.0 as usize].parent;
             let around = levels.iter().rev().find(|(f, _)| Some(*f) == outer);
