@@ -47,6 +47,8 @@ const SHARED: u64 = 1;
 const IMPLICIT: u64 = 1 << 1;
 const ASKED: u64 = 1 << 2;
 const CHOSEN: u64 = 1 << 3;
+/// Of a word, what does not say where it comes from.
+const MANNER: u64 = (1 << 34) - 1;
 
 impl Dep {
     /// In one word, ordered by source: events, parameters, variables. Where a list is cut,
@@ -65,6 +67,11 @@ impl Dep {
             | (if self.asked { ASKED } else { 0 })
             | (if self.implicit { IMPLICIT } else { 0 })
             | (if self.shared { SHARED } else { 0 })
+    }
+
+    /// All but where it comes from.
+    pub fn manner(self) -> u64 {
+        self.pack() & MANNER
     }
 
     pub fn unpack(word: u64) -> Self {
@@ -107,7 +114,7 @@ pub fn event_of_word(word: u64) -> Option<u32> {
 
 /// The same, about another event.
 pub fn word_of_event(word: u64, event: u32) -> u64 {
-    (word & ((1 << 34) - 1)) | (u64::from(event) << 34)
+    (word & MANNER) | (u64::from(event) << 34)
 }
 
 /// [`Deps::field`], for one of them.

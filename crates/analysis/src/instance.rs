@@ -3,9 +3,9 @@
 
 use crate::calls::{Entry, MAX_DEPTH};
 use crate::effect::{
-    Dep, Deps, Event, Frame, Growing, Loc, Lock, Row, Source, Window, event_of_word, word_of_event,
+    Dep, Deps, Event, Frame, Loc, Lock, Row, Source, Window, event_of_word, word_of_event,
 };
-use crate::interp::sets::Turn;
+use crate::interp::sets::{Turn, Union};
 use crate::interp::{InnerWindow, Interp};
 use crate::summary::{Summary, SymCall};
 use crate::sym::{self, Sym, SymKind};
@@ -350,7 +350,7 @@ impl<'a> Interp<'_, 'a, '_> {
         {
             return known.deps.clone();
         }
-        let mut out = Growing::new();
+        let mut out = Union::default();
         let mut before = u32::MAX;
         let mut places: SmallVec<[Sym; 16]> = SmallVec::new();
         let mut is_whole = true;
@@ -358,10 +358,10 @@ impl<'a> Interp<'_, 'a, '_> {
         for &word in deps.words() {
             let Some(event) = event_of_word(word) else {
                 if let Some(known) = inst.tables.refined.get(&word) {
-                    out.extend(known);
+                    out.extend(known, self.cx.sets.get_mut());
                 } else {
                     let refined = self.map_outer(Dep::unpack(word), inst);
-                    out.extend(&refined);
+                    out.extend(&refined, self.cx.sets.get_mut());
                     inst.tables.refined.insert(word, refined);
                 }
                 continue;
@@ -375,7 +375,8 @@ impl<'a> Interp<'_, 'a, '_> {
                 {
                     reads_memory = true;
                     let given = self.deps_of(place);
-                    out.extend(&self.refine(given, Dep::unpack(word)));
+                    let refined = self.refine(given, Dep::unpack(word));
+                    out.extend(&refined, self.cx.sets.get_mut());
                 }
                 continue;
             }
@@ -397,15 +398,13 @@ impl<'a> Interp<'_, 'a, '_> {
                 if !self.cx.marks.is_known(place) {
                     continue;
                 }
-                if let Some(given) = self.deps.get(&place) {
-                    out.extend(given);
-                }
-                if let Some(given) = self.below_of(place) {
-                    out.extend(given);
+                let given = [self.deps.get(&place), self.below.get(&place)];
+                for given in given.into_iter().flatten() {
+                    out.extend(given, self.cx.sets.get_mut());
                 }
             }
         }
-        let out = self.cx.sets.get_mut().own(out.end());
+        let out = out.end(self.cx.sets.get_mut());
         if let Some(address) = address.filter(|_| is_whole) {
             let known = Mapped {
                 deps: out.clone(),
@@ -435,11 +434,21 @@ impl<'a> Interp<'_, 'a, '_> {
             }
             Source::Event(_) => return Deps::default(),
         };
-        let mut deps = self.deps_of(value);
         if let Some(results) = inst.results.get(&value) {
+            let mut deps = self.deps_of(value);
             self.cx.sets.get_mut().extend(&mut deps, results);
+            return self.refine(deps, dep);
         }
-        self.refine(deps, dep)
+        // The same values are handed to one callee after the other.
+        let key = (value, dep.manner());
+        if let Some((changes, known)) = self.handed_over.get(&key)
+            && *changes == self.changes
+        {
+            return known.clone();
+        }
+        let deps = self.refine(self.deps_of(value), dep);
+        self.handed_over.insert(key, (self.changes, deps.clone()));
+        deps
     }
 
     /// What the callee did with a value of ours is true of what the value came from.

@@ -126,7 +126,7 @@ pub struct Interp<'c, 'a, 'm> {
     pub alternatives: FxHashMap<Sym, Vec<Sym>>,
     /// Values that a variable has where a test says so, and nothing elsewhere; with the tests.
     pub picked: Vec<(Sym, Rc<Deps>)>,
-    below: FxHashMap<Sym, Deps>,
+    pub(crate) below: FxHashMap<Sym, Deps>,
     /// How often something was found that changes what a value depends on.
     pub(crate) changes: u32,
     /// Values that are the time, or made of it.
@@ -175,6 +175,8 @@ pub struct Interp<'c, 'a, 'm> {
     conditions: RefCell<Conditions>,
     /// What values were derived from, when it was asked, and after how many changes that was.
     derived: RefCell<FxHashMap<Sym, (u32, Deps)>>,
+    /// What values that were handed to callees mean there, and after how many changes that was.
+    pub(crate) handed_over: FxHashMap<(Sym, u64), (u32, Deps)>,
     /// Where dependencies are put together.
     pub(crate) scratch: RefCell<Vec<u64>>,
     /// Tables that callees were put in with, for the next.
@@ -274,6 +276,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             through: None,
             conditions: RefCell::default(),
             derived: RefCell::default(),
+            handed_over: FxHashMap::default(),
             scratch: RefCell::default(),
             spare_tables: Vec::new(),
             set_fields: FxHashSet::default(),

@@ -275,11 +275,6 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
         }
     }
 
-    /// What was put into parts of a place.
-    pub fn below_of(&self, place: Sym) -> Option<&Deps> {
-        self.below.get(&place)
-    }
-
     /// The place that a value was read from: of a variable's value, the variable.
     pub fn place_of(&mut self, value: Sym) -> Sym {
         match *self.cx.syms.kind(value) {

@@ -5,7 +5,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use toctou_core::Name;
 
-use crate::effect::Deps;
+use crate::effect::{Deps, Growing};
 
 /// What becomes of each member of a set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -113,5 +113,34 @@ impl Sets {
         self.all.clear();
         self.turned.clear();
         self.joined.clear();
+    }
+}
+
+/// A set that is put together of others. Large ones are joined as they are, since the same come
+/// together again and again; what else there is waits for the end.
+#[derive(Default)]
+pub(crate) struct Union {
+    large: Deps,
+    rest: Growing,
+}
+
+impl Union {
+    pub(crate) fn insert(&mut self, word: u64) {
+        self.rest.insert(word);
+    }
+
+    pub(crate) fn extend(&mut self, set: &Deps, sets: &mut Sets) {
+        if set.address().is_none() {
+            self.rest.extend(set);
+        } else if self.large.is_empty() {
+            self.large.clone_from(set);
+        } else {
+            sets.extend(&mut self.large, set);
+        }
+    }
+
+    pub(crate) fn end(mut self, sets: &mut Sets) -> Deps {
+        self.rest.extend(&self.large);
+        sets.own(self.rest.end())
     }
 }
