@@ -98,7 +98,24 @@ pub(crate) fn generated(path: &str) -> Option<&str> {
 /// Long lines, and not just one long string in a small file.
 pub(crate) fn is_minified(text: &str) -> bool {
     const SMALL: usize = 5 * 1024;
-    text.len() >= SMALL && text.len() / (text.bytes().filter(|&b| b == b'\n').count() + 1) > 500
+    let lines = || text.bytes().filter(|&b| b == b'\n').count() + 1;
+    text.len() >= SMALL && (text.len() / lines() > 500 || is_made_for_a_browser(text))
+}
+
+/// A bundle of a page, which has its styles in it, line by line: half of it are long lines of code.
+/// (What servers are bundled to has such lines, too, and no document.)
+fn is_made_for_a_browser(text: &str) -> bool {
+    const LONG: usize = 2_000;
+    // Of every so many characters of code one ends a statement or begins a list of arguments.
+    const SPARSE: usize = 60;
+    let long = || text.split('\n').filter(|line| line.len() > LONG);
+    let size: usize = long().map(str::len).sum();
+    let is_mark = |b: &u8| matches!(b, b';' | b'(');
+    size * 2 >= text.len()
+        && long().flat_map(str::bytes).filter(is_mark).count() * SPARSE >= size
+        && ["document.createElement", "document.querySelector"]
+            .iter()
+            .any(|call| text.contains(call))
 }
 
 fn split(path: &str) -> (Vec<&str>, &str) {
@@ -163,5 +180,14 @@ mod tests {
         assert!(is_minified(&"x();".repeat(2000)));
         assert!(!is_minified(&"x();".repeat(200)));
         assert!(!is_minified(&"x();\n".repeat(2000)));
+        // Of a page that is bundled with its styles, of a server with a long text, and with data.
+        let styles = "    height: 1px;\n".repeat(400);
+        let code = "let e=document.createElement(t);".repeat(400);
+        assert!(is_minified(&format!("{code}\n{styles}")));
+        let server = "let e=await read(t);".repeat(400);
+        assert!(!is_minified(&format!("{server}\n{styles}")));
+        let data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ".repeat(400);
+        let page = "document.createElement(t);\n".repeat(400);
+        assert!(!is_minified(&format!("const image = \"{data}\";\n{page}")));
     }
 }
