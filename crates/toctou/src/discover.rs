@@ -5,6 +5,8 @@
 //! there is (a published npm package is all `dist`). What is left out is counted.
 //! The result is sorted, so nothing depends on the order of a directory.
 
+mod twins;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -150,6 +152,7 @@ pub(crate) fn discover(root: &Root, exclude: &GlobSet, prefix: &str) -> Discover
         generated: Vec::new(),
         tests: Vec::new(),
         excluded: 0,
+        twins: 0,
     };
     for path in &root.paths {
         if path.is_dir() {
@@ -172,6 +175,8 @@ struct Walk<'a> {
     generated: Vec<(String, Candidate)>,
     tests: Vec<Candidate>,
     excluded: u32,
+    /// Files of code that is there in another module format.
+    twins: u32,
 }
 
 impl Walk<'_> {
@@ -307,6 +312,7 @@ impl Walk<'_> {
     fn finish(mut self) -> Discovery {
         if !self.generated.is_empty() && self.is_published_package() {
             self.found.generated = true;
+            self.twins = twins::take(&mut self.generated, &self.found.manifests).len() as u32;
             self.found
                 .files
                 .extend(self.generated.drain(..).map(|(_, candidate)| candidate));
@@ -344,6 +350,7 @@ impl Walk<'_> {
         };
         leave_out(self.excluded, crate::config::NAME, "excluded by the config");
         leave_out(self.tests.len() as u32, ".", "tests");
+        leave_out(self.twins, ".", "the same code in another module format");
         // Given by name and found in a folder too: the name says more.
         for list in [&mut self.found.files, &mut self.found.manifests] {
             list.sort_unstable_by(|a, b| (&a.path, !a.explicit).cmp(&(&b.path, !b.explicit)));

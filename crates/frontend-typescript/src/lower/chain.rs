@@ -68,6 +68,7 @@ impl<'a> Lower<'a, '_> {
                     self.links.push(Link::Private(e));
                     &e.object
                 }
+                Expression::CallExpression(e) if let Some(module) = self.handed_on(e) => module,
                 Expression::CallExpression(e) if self.required(e).is_none() => {
                     self.links.push(Link::Call(e));
                     &e.callee
@@ -350,12 +351,36 @@ impl<'a> Lower<'a, '_> {
         if let Some(package) = self.bundled(call) {
             return Some(package);
         }
-        if call.arguments.len() != 1 || !self.is_global(&call.callee, "require") {
+        let is_bundled = self.is_webpack && is_named(&call.callee, WEBPACK);
+        if call.arguments.len() != 1 || !is_bundled && !self.is_global(&call.callee, "require") {
             return None;
         }
         match call.arguments.first()?.as_expression()? {
+            // The bundle's own modules have paths or numbers.
+            Expression::StringLiteral(lit) if is_bundled && lit.value.starts_with(['.', '/']) => {
+                None
+            }
             Expression::StringLiteral(lit) => Some(lit.value.as_str()),
             Expression::TemplateLiteral(lit) => lit.single_quasi().map(|text| text.as_str()),
+            _ => None,
+        }
+    }
+
+    /// What webpack writes round a module for its default export: `x_default = __webpack_require__.n(x)`,
+    /// and `x_default()` where it is used, which is the module.
+    fn handed_on(&self, call: &'a CallExpression<'a>) -> Option<&'a Expression<'a>> {
+        if !self.is_webpack {
+            return None;
+        }
+        match peel(&call.callee) {
+            Expression::Identifier(id) if call.arguments.is_empty() => {
+                id.name.ends_with("_default").then_some(&call.callee)
+            }
+            Expression::StaticMemberExpression(e)
+                if e.property.name == "n" && is_named(&e.object, WEBPACK) =>
+            {
+                call.arguments.first()?.as_expression()
+            }
             _ => None,
         }
     }
@@ -386,6 +411,13 @@ impl<'a> Lower<'a, '_> {
         self.emit(at, Op::LoadVar { dst, cell });
         dst
     }
+}
+
+/// How webpack's bundles load a module.
+pub(super) const WEBPACK: &str = "__webpack_require__";
+
+fn is_named(expression: &Expression<'_>, name: &str) -> bool {
+    matches!(peel(expression), Expression::Identifier(id) if id.name == name)
 }
 
 /// What compilers write round `require` for a module of the other system.

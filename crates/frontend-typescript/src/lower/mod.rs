@@ -64,6 +64,7 @@ pub(crate) struct Lower<'a, 's> {
     /// `require("x")` and `import("x")`: specifier to import register.
     requires: FxHashMap<Name, Var>,
     loaders: bundle::Loaders<'a>,
+    is_webpack: bool,
     /// Registers behind `exports.x = …`.
     cjs_exports: FxHashMap<Name, Var>,
     /// What the namespace being lowered exports.
@@ -140,6 +141,7 @@ pub(crate) fn lower<'a>(job: Job<'a>, program: &'a Program<'a>, scoping: &Scopin
         links: Vec::new(),
         requires: FxHashMap::default(),
         loaders: FxHashMap::default(),
+        is_webpack: text.contains(chain::WEBPACK),
         cjs_exports: FxHashMap::default(),
         namespace: None,
         namespace_prefix: String::new(),

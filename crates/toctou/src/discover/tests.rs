@@ -95,6 +95,63 @@ fn scans_a_published_package() {
 }
 
 #[test]
+fn one_build_in_two_formats_is_read_once() {
+    let file = |name: &str| format!("{name}={}", "x".repeat(100));
+    let all = [
+        "dist/index.js",
+        "dist/index.cjs",
+        "dist/other.mjs",
+        "dist/other.js",
+        // Shared parts have a hash in their names.
+        "dist/chunk-AAAA.js",
+        "dist/chunk-BBBB.cjs",
+        // There is no other of it, or it is another.
+        "dist/bin.cjs",
+        "dist/small.js",
+        "dist/sub/chunk-CCCC.cjs",
+        "dist/cjs/a.js",
+        "dist/esm/a.js",
+        "dist/cjs/b.js",
+    ]
+    .map(file);
+    let mut all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let large = format!("dist/small.cjs={}", "x".repeat(1000));
+    all.extend(["package.json", &large]);
+    let found = Tree::new(&all).scan(&[""]);
+    assert_eq!(
+        names(&found),
+        [
+            "dist/bin.cjs",
+            "dist/chunk-AAAA.js",
+            "dist/cjs/b.js",
+            "dist/esm/a.js",
+            "dist/index.js",
+            "dist/other.js",
+            "dist/small.cjs",
+            "dist/small.js",
+            "dist/sub/chunk-CCCC.cjs",
+        ]
+    );
+    assert_eq!(
+        skipped(&found),
+        [(".", "the same code in another module format, 4 files")]
+    );
+}
+
+#[test]
+fn the_format_that_is_started_is_read() {
+    let tree = Tree::new(&[
+        r#"package.json={"bin": {"server": "./dist/index.cjs"}}"#,
+        "dist/index.js=xxxxx",
+        "dist/index.cjs=xxxxx",
+        "dist/chunk-AAAA.js=xxxxx",
+        "dist/chunk-BBBB.cjs=xxxxx",
+    ]);
+    let found = tree.scan(&[""]);
+    assert_eq!(names(&found), ["dist/chunk-BBBB.cjs", "dist/index.cjs"]);
+}
+
+#[test]
 fn a_path_into_node_modules_is_scanned() {
     let tree = Tree::new(&[
         "node_modules/p/index.js",

@@ -48,6 +48,45 @@ fn a_bundle_is_read_as_the_program_it_was() {
     }
 }
 
+/// webpack loads what is not in the bundle by its name, and asks a function for a default export.
+#[test]
+fn a_bundle_of_webpack_is_read_as_the_program_it_was() {
+    for (load, module) in [
+        ("require(\"node:fs/promises\")", "files_default()"),
+        (
+            "__webpack_require__(\"node:fs/promises\")",
+            "files_default()",
+        ),
+        ("__webpack_require__(\"node:fs/promises\")", "files"),
+    ] {
+        let built = format!(
+            "(() => {{\n\
+             var modules = {{ \"node:fs/promises\": function (module) {{ module.exports = require(\"node:fs/promises\"); }} }};\n\
+             var cache = {{}};\n\
+             function __webpack_require__(id) {{ return (cache[id] ??= load(modules[id])).exports; }}\n\
+             __webpack_require__.n = (module) => {{ var getter = module && module.__esModule ? () => module.default : () => module; return getter; }};\n\
+             (() => {{\n\
+               const mcp = require(\"@modelcontextprotocol/sdk/server/mcp.js\");\n\
+               var files = {load};\n\
+               var files_default = /*#__PURE__*/ __webpack_require__.n(files);\n\
+               new mcp.McpServer({{ name: \"notes\", version: \"1\" }}).registerTool(\"add\", {{}}, async ({{ text }}) => {{\n\
+                 const notes = JSON.parse(await {module}.readFile(\"notes.json\", \"utf8\"));\n\
+                 notes.push(text);\n\
+                 await {module}.writeFile(\"notes.json\", JSON.stringify(notes));\n\
+               }});\n\
+             }})();\n\
+             }})();\n"
+        );
+        let run = Project::new(&[("s.js", &built)]).run("scan s.js --no-config --output json");
+        assert_eq!(
+            run.rules(),
+            ["file-read-modify-write"],
+            "{load} {module}: {}",
+            run.stdout
+        );
+    }
+}
+
 /// Compilers copy a module's names into an object of the other module system, one by one.
 #[test]
 fn what_compilers_write_round_a_require_is_the_module() {
