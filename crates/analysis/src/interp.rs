@@ -153,6 +153,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub judged: Deps,
     /// Registers whose value is the receiver of a further call, or used at all.
     pub(crate) receivers: VarSet,
+    /// Of these, receivers of a call that does not wait for a promise in its own way.
+    pub(crate) asked_for_more: VarSet,
     /// Chains that were run.
     pub(crate) ran: FxHashSet<Sym>,
     pub(crate) awaited: VarSet,
@@ -265,6 +267,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             gates: Vec::new(),
             judged: Deps::default(),
             receivers: VarSet::of(function.vars.len()),
+            asked_for_more: VarSet::default(),
             ran: FxHashSet::default(),
             awaited: VarSet::default(),
             answers: FxHashSet::default(),
@@ -331,8 +334,12 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
                     Op::Call { callee, args, .. } => {
                         calls += 1;
                         match callee {
-                            Callee::Method { obj, .. } => {
+                            Callee::Method { obj, name } => {
                                 self.receivers.insert(*obj);
+                                let w = &self.cx.words;
+                                if ![w.then, w.catch, w.finally].contains(name) {
+                                    self.asked_for_more.insert(*obj);
+                                }
                                 self.used.insert(*obj);
                             }
                             Callee::Value(v) => {

@@ -77,22 +77,7 @@ impl Interp<'_, '_, '_> {
 
     /// Is the value only ever a receiver of `then`, `catch` and `finally`?
     fn is_promise_chain(&self, var: Var) -> bool {
-        let w = &self.cx.words;
-        let mut any = false;
-        for inst in self.function.blocks.iter().flat_map(|b| &b.insts) {
-            if let Op::Call {
-                callee: toctou_core::ir::Callee::Method { obj, name },
-                ..
-            } = &inst.op
-                && *obj == var
-            {
-                any = true;
-                if ![w.then, w.catch, w.finally].contains(name) {
-                    return false;
-                }
-            }
-        }
-        any
+        self.receivers.contains(var) && !self.asked_for_more.contains(var)
     }
 
     pub fn sql_effect(&mut self, effect: &EffectRule, view: &CallView<'_>) -> Option<u32> {
