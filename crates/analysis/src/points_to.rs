@@ -13,8 +13,6 @@ mod contents;
 mod copies;
 mod libraries;
 
-use std::collections::hash_map::Entry;
-
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use toctou_core::ir::{
@@ -25,7 +23,9 @@ use toctou_core::{FileRole, Name, Names};
 use crate::entity::{Entities, Entity, EntityId, GLOBAL};
 use crate::library::{Call as CallRule, Library};
 use crate::linkage::{Binding, Linkage, TypeTarget};
+pub use answers::PointsTo;
 use contents::{Contents, holds};
+use copies::Registers;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Node(u32);
@@ -35,6 +35,9 @@ impl Node {
         self.0
     }
 }
+
+/// Never holds anything.
+const NOTHING: Node = Node(0);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ObjId(u32);
@@ -64,12 +67,15 @@ const MAX_WIDE: usize = 256;
 const BY_NAME: usize = 3;
 /// So many copies of one register are kept as a list alone.
 const FEW_COPIES: usize = 48;
+/// So many fields of one object are kept as a list alone.
+const FEW_FIELDS: usize = 16;
 
 #[derive(Default)]
 struct NodeData {
     pts: Contents,
-    copies: SmallVec<[Node; 2]>,
-    uses: SmallVec<[u32; 1]>,
+    copies: SmallVec<[Node; 4]>,
+    /// The first and the last of its uses, by their numbers plus one.
+    uses: (u32, u32),
     queued: bool,
     /// Something of a library that no model speaks of.
     foreign: bool,
@@ -117,6 +123,9 @@ enum Use {
     },
 }
 
+/// What is done with a register, and the number plus one of the next such thing.
+type Used = (Use, u32);
+
 struct CallSite {
     func: FuncId,
     dst: Node,
@@ -127,8 +136,8 @@ struct CallSite {
     recv: Option<Node>,
     method: Option<Name>,
     kind: CallKind,
-    funcs: SmallVec<[FuncId; 2]>,
-    exts: SmallVec<[EntityId; 2]>,
+    funcs: SmallVec<[FuncId; 4]>,
+    exts: SmallVec<[EntityId; 4]>,
     ducked: bool,
     /// What is known of the method by its name alone was said.
     by_name: bool,
@@ -142,18 +151,24 @@ impl CallSite {
     }
 }
 
-/// Who is called where.
-pub struct PointsTo {
+/// What can be put into an object.
+#[derive(Default)]
+struct Parts {
+    fields: Vec<(Name, Node)>,
+    elem: Option<Node>,
+}
+
+struct Solver {
     base: Vec<u32>,
-    /// The register whose values a register has, if it only ever copies that one.
-    same: Vec<Node>,
+    registers: Registers,
     nodes: Vec<NodeData>,
     objs: Vec<Obj>,
     obj_map: FxHashMap<Obj, ObjId>,
+    /// By object.
+    parts: Vec<Parts>,
+    /// Fields of objects that have many.
     fields: FxHashMap<(ObjId, Name), Node>,
-    field_list: FxHashMap<ObjId, Vec<(Name, Node)>>,
-    elems: FxHashMap<ObjId, Node>,
-    uses: Vec<Use>,
+    uses: Vec<Used>,
     calls: Vec<CallSite>,
     call_base: Vec<u32>,
     rets: Vec<Node>,
@@ -187,27 +202,46 @@ fn is_full(held: usize, wide: usize) -> bool {
     held >= WIDE || held == CAP && wide >= MAX_WIDE
 }
 
-impl PointsTo {
-    pub fn solve(env: &mut Env<'_, '_>) -> Self {
-        let program = env.program;
-        let mut pt = Self {
-            base: Vec::with_capacity(program.functions.len()),
-            same: Vec::new(),
-            nodes: Vec::new(),
+impl Solver {
+    fn new(program: &Program) -> Self {
+        let mut registers = 0;
+        let mut base = Vec::with_capacity(program.functions.len());
+        for function in &program.functions {
+            base.push(registers);
+            registers += function.vars.len() as u32 + 2;
+        }
+        let registers = copies::registers(program, &base);
+        // Fields and elements come on top; what is not touched costs nothing, and moving costs.
+        let mut nodes = Vec::with_capacity(registers.owners.len() * 2);
+        nodes.resize_with(registers.owners.len(), NodeData::default);
+        let of = |at: u32| registers.nodes[at as usize];
+        let functions = || program.functions.iter().zip(&base);
+        let name = |f: &Function, v: &Var| f.vars.get(v.0 as usize).and_then(|info| info.name);
+        Self {
+            rets: functions()
+                .map(|(f, base)| of(base + f.vars.len() as u32))
+                .collect(),
+            this: functions()
+                .map(|(f, base)| of(base + f.vars.len() as u32 + 1))
+                .collect(),
+            params: functions()
+                .map(|(f, base)| f.params.iter().map(|v| of(base + v.0)).collect())
+                .collect(),
+            param_names: functions()
+                .map(|(f, _)| f.params.iter().map(|v| name(f, v)).collect())
+                .collect(),
+            base,
+            registers,
+            nodes,
             objs: Vec::new(),
             obj_map: FxHashMap::default(),
+            parts: Vec::new(),
             fields: FxHashMap::default(),
-            field_list: FxHashMap::default(),
-            elems: FxHashMap::default(),
             uses: Vec::new(),
             calls: Vec::new(),
             call_base: Vec::with_capacity(program.functions.len()),
-            rets: Vec::new(),
-            this: Vec::new(),
             worklist: Vec::new(),
             callback_rules: Vec::new(),
-            params: Vec::new(),
-            param_names: Vec::new(),
             copied: FxHashSet::default(),
             cut: 0,
             wide: 0,
@@ -216,26 +250,12 @@ impl PointsTo {
                 .collect(),
             methods_by_name: FxHashMap::default(),
             method_class: FxHashMap::default(),
-        };
-        // Fields and elements come on top; what is not touched costs nothing, and moving costs.
-        let registers: usize = program.functions.iter().map(|f| f.vars.len() + 2).sum();
-        pt.nodes.reserve(registers + registers / 2);
-        for function in &program.functions {
-            pt.base.push(pt.nodes.len() as u32);
-            let end = pt.nodes.len() + function.vars.len();
-            pt.nodes.resize_with(end, NodeData::default);
-            let ret = pt.fresh();
-            pt.rets.push(ret);
-            let this = pt.fresh();
-            pt.this.push(this);
-            let base = pt.base[pt.base.len() - 1];
-            pt.params
-                .push(function.params.iter().map(|v| Node(base + v.0)).collect());
-            let name = |v: &Var| function.vars.get(v.0 as usize).and_then(|info| info.name);
-            pt.param_names
-                .push(function.params.iter().map(name).collect());
         }
-        pt.same = copies::same(program, &pt.base, &pt.this, pt.nodes.len());
+    }
+
+    fn solve(env: &mut Env<'_, '_>) -> Self {
+        let program = env.program;
+        let mut pt = Self::new(program);
         for (c, class) in program.classes.iter().enumerate() {
             for (name, f) in &class.methods {
                 pt.methods_by_name.entry(*name).or_default().push(*f);
@@ -265,13 +285,14 @@ impl PointsTo {
         Node(self.nodes.len() as u32 - 1)
     }
 
-    pub fn node(&self, f: FuncId, v: Var) -> Node {
-        self.same[(self.base[f.0 as usize] + v.0) as usize]
+    fn node(&self, f: FuncId, v: Var) -> Node {
+        self.registers.nodes[(self.base[f.0 as usize] + v.0) as usize]
     }
 
     fn obj(&mut self, obj: Obj) -> ObjId {
         *self.obj_map.entry(obj).or_insert_with(|| {
             self.objs.push(obj);
+            self.parts.push(Parts::default());
             ObjId(self.objs.len() as u32 - 1)
         })
     }
@@ -281,6 +302,7 @@ impl PointsTo {
     }
 
     fn add_all(&mut self, node: Node, new: &[ObjId]) {
+        debug_assert!(node != NOTHING || new.is_empty());
         let data = &mut self.nodes[node.0 as usize];
         // What is full stays full, and says so once.
         if data.cut && is_full(data.pts.len(), self.wide) {
@@ -323,6 +345,9 @@ impl PointsTo {
             }
             return;
         }
+        if from == NOTHING {
+            return;
+        }
         let data = &mut self.nodes[from.0 as usize];
         // A helper's result goes to every caller: only a short list is searched.
         let few = data.copies.len() < FEW_COPIES;
@@ -344,10 +369,19 @@ impl PointsTo {
     }
 
     fn on(&mut self, env: &mut Env<'_, '_>, node: Node, what: Use) {
-        let index = self.uses.len() as u32;
-        self.uses.push(what);
+        if node == NOTHING {
+            return;
+        }
+        self.uses.push((what, 0));
+        let number = self.uses.len() as u32;
         let data = &mut self.nodes[node.0 as usize];
-        data.uses.push(index);
+        match data.uses {
+            (0, _) => data.uses = (number, number),
+            (_, last) => {
+                self.uses[last as usize - 1].1 = number;
+                data.uses.1 = number;
+            }
+        }
         let known = data.pts.len();
         for i in 0..known {
             let obj = self.nodes[node.0 as usize].pts[i];
@@ -355,14 +389,32 @@ impl PointsTo {
         }
     }
 
+    fn known_field(&self, obj: ObjId, name: Name) -> Option<Node> {
+        let fields = &self.parts[obj.0 as usize].fields;
+        if fields.len() > FEW_FIELDS {
+            return self.fields.get(&(obj, name)).copied();
+        }
+        let known = fields.iter().find(|field| field.0 == name);
+        known.map(|field| field.1)
+    }
+
     fn field(&mut self, env: &mut Env<'_, '_>, obj: ObjId, name: Name) -> Node {
-        let node = Node(self.nodes.len() as u32);
-        match self.fields.entry((obj, name)) {
-            Entry::Occupied(known) => return *known.get(),
-            Entry::Vacant(new) => new.insert(node),
-        };
-        self.nodes.push(NodeData::default());
-        self.field_list.entry(obj).or_default().push((name, node));
+        if let Some(known) = self.known_field(obj, name) {
+            return known;
+        }
+        let node = self.fresh();
+        let fields = &mut self.parts[obj.0 as usize].fields;
+        fields.push((name, node));
+        match fields.len() {
+            count if count > FEW_FIELDS + 1 => {
+                self.fields.insert((obj, name), node);
+            }
+            count if count > FEW_FIELDS => {
+                let all = fields.iter().map(|(name, node)| ((obj, *name), *node));
+                self.fields.extend(all);
+            }
+            _ => {}
+        }
         if let Obj::Instance(class) = self.objs[obj.0 as usize]
             && let Some((module, ty)) =
                 env.linkage
@@ -374,13 +426,21 @@ impl PointsTo {
     }
 
     fn elem(&mut self, obj: ObjId) -> Node {
-        let node = Node(self.nodes.len() as u32);
-        match self.elems.entry(obj) {
-            Entry::Occupied(known) => return *known.get(),
-            Entry::Vacant(new) => new.insert(node),
-        };
-        self.nodes.push(NodeData::default());
+        if let Some(known) = self.parts[obj.0 as usize].elem {
+            return known;
+        }
+        let node = self.fresh();
+        self.parts[obj.0 as usize].elem = Some(node);
         node
+    }
+
+    /// What all fields of an object hold goes to a register.
+    fn copy_fields(&mut self, obj: ObjId, dst: Node) {
+        // Nothing of this makes a field.
+        for i in 0..self.parts[obj.0 as usize].fields.len() {
+            let node = self.parts[obj.0 as usize].fields[i].1;
+            self.copy(node, dst);
+        }
     }
 
     /// A declared type says what a register can hold, whoever fills it.
@@ -492,11 +552,16 @@ impl PointsTo {
             let data = &mut self.nodes[node.0 as usize];
             data.copies = copies;
             // Uses that are added meanwhile see to what is known already.
-            for i in 0..data.uses.len() {
-                let what = self.uses[self.nodes[node.0 as usize].uses[i] as usize];
+            let (mut at, last) = data.uses;
+            while at != 0 {
+                let what = self.uses[at as usize - 1].0;
                 for &obj in &new {
                     self.apply(env, what, obj);
                 }
+                at = match at == last {
+                    true => 0,
+                    false => self.uses[at as usize - 1].1,
+                };
             }
         }
     }
@@ -516,11 +581,7 @@ impl PointsTo {
                 let elem = self.elem(obj);
                 self.copy(elem, dst);
                 match self.objs[obj.0 as usize] {
-                    Obj::Literal(_) => {
-                        for (_, node) in self.field_list.get(&obj).cloned().unwrap_or_default() {
-                            self.copy(node, dst);
-                        }
-                    }
+                    Obj::Literal(_) => self.copy_fields(obj, dst),
                     // A module's exports, by a name that is only known when it runs.
                     Obj::Namespace(m) => {
                         for name in env.linkage.export_names(env.program, m) {
@@ -554,9 +615,7 @@ impl PointsTo {
                 }
                 // A table that was written down, gone through.
                 if let Obj::Literal(_) = self.objs[obj.0 as usize] {
-                    for (_, node) in self.field_list.get(&obj).cloned().unwrap_or_default() {
-                        self.copy(node, dst);
-                    }
+                    self.copy_fields(obj, dst);
                 }
             }
             Use::Makes { dst } => self.made_by(env, obj, dst),
@@ -722,12 +781,8 @@ impl PointsTo {
             Obj::Literal(_) => {
                 let field = self.field(env, recv, method);
                 self.on(env, field, Use::Callee(call));
-                let known = self.field_list.get(&recv).is_some_and(|l| {
-                    l.iter().any(|(n, node)| {
-                        *n == method && !self.nodes[node.0 as usize].pts.is_empty()
-                    })
-                });
-                if !known {
+                let known = self.nodes[field.0 as usize].pts.len();
+                if known == 0 {
                     self.duck(env, call, Some(recv));
                 }
             }

@@ -1,12 +1,12 @@
 //! Calls into libraries: what comes back, and whom they call back.
 
-use super::{Env, Node, Obj, ObjId, PointsTo, Use};
+use super::{Env, Node, Obj, ObjId, Solver, Use};
 use crate::entity::EntityId;
 use crate::library::{Call as CallRule, EffectRule, ResultRule};
 use toctou_core::ir::{CallKind, FuncId};
 use toctou_models::{Param, PlaceBase, PlaceExpr};
 
-impl PointsTo {
+impl Solver {
     /// A library's function is called: its model says what comes back and who is called.
     pub(crate) fn called_ext(
         &mut self,
