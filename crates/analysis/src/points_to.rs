@@ -308,6 +308,10 @@ impl Solver {
         if data.cut && is_full(data.pts.len(), self.wide) {
             return;
         }
+        // What comes by two ways comes twice, one right after the other.
+        if data.pts.ends_with(new) || data.pts.starts_with(new) {
+            return;
+        }
         for (i, &obj) in new.iter().enumerate() {
             // Most of what comes is there already.
             if data.pts.has(obj) {
@@ -439,7 +443,12 @@ impl Solver {
         // Nothing of this makes a field.
         for i in 0..self.parts[obj.0 as usize].fields.len() {
             let node = self.parts[obj.0 as usize].fields[i].1;
+            let full = is_full(self.nodes[dst.0 as usize].pts.len(), self.wide);
             self.copy(node, dst);
+            // It was noted that there is more, and nothing else can come.
+            if full && node != dst {
+                return;
+            }
         }
     }
 

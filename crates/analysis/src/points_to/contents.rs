@@ -11,15 +11,13 @@ use super::ObjId;
 
 /// So few are searched for one by one.
 const FEW: usize = 24;
-/// So many are in the table, by their places in the list. The rest is searched.
-const IN_TABLE: usize = 255;
-const EMPTY: u8 = u8::MAX;
+const EMPTY: u32 = u32::MAX;
 
 #[derive(Default)]
 pub(super) struct Contents {
     list: SmallVec<[ObjId; 4]>,
     /// Open addressing, at most half full; empty where they are few.
-    table: Box<[u8]>,
+    table: Box<[u32]>,
 }
 
 impl std::ops::Deref for Contents {
@@ -36,44 +34,38 @@ impl Contents {
         if self.table.is_empty() {
             return holds(&self.list, obj);
         }
-        self.table[self.slot(obj)] != EMPTY
-            || self.list.len() > IN_TABLE && holds(&self.list[IN_TABLE..], obj)
+        self.table[self.slot(obj)] == obj.0
     }
 
     /// Adds what is not there yet.
     pub(super) fn push(&mut self, obj: ObjId) {
         self.list.push(obj);
         let held = self.list.len();
-        if held < FEW || held > IN_TABLE {
-            return;
-        }
-        if held * 2 > self.table.len() {
+        if held * 2 > self.table.len() && held >= FEW {
             self.table = vec![EMPTY; (held * 2).next_power_of_two()].into();
-            (0..held).for_each(|at| self.enter(at));
-        } else {
-            self.enter(held - 1);
+            for at in 0..held {
+                let obj = self.list[at];
+                let slot = self.slot(obj);
+                self.table[slot] = obj.0;
+            }
+        } else if !self.table.is_empty() {
+            let slot = self.slot(obj);
+            self.table[slot] = obj.0;
         }
-    }
-
-    fn enter(&mut self, at: usize) {
-        let slot = self.slot(self.list[at]);
-        self.table[slot] = at as u8;
     }
 
     /// Where it is, or would be.
     #[inline]
     fn slot(&self, obj: ObjId) -> usize {
         let mask = self.table.len() - 1;
-        let mut slot = (obj.0.wrapping_mul(0x9e37_79b1) >> 16) as usize & mask;
-        loop {
-            match self.table[slot] {
-                EMPTY => return slot,
-                at if self.list[usize::from(at)] == obj => return slot,
-                _ => slot = (slot + 1) & mask,
-            }
+        let mut at = (obj.0.wrapping_mul(0x9e37_79b1) >> 16) as usize & mask;
+        while self.table[at] != obj.0 && self.table[at] != EMPTY {
+            at = (at + 1) & mask;
         }
+        at
     }
 }
+
 /// Is it among them? Without a way out at each, many are compared at a time.
 pub(super) fn holds<T: Copy + PartialEq>(all: &[T], one: T) -> bool {
     let mut parts = all.chunks_exact(8);
