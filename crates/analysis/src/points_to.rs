@@ -70,12 +70,51 @@ const FEW_COPIES: usize = 48;
 /// So many fields of one object are kept as a list alone.
 const FEW_FIELDS: usize = 16;
 
+/// The registers that one is copied to. Most are copied to few.
+#[derive(Default)]
+enum Copies {
+    #[default]
+    None,
+    Few(u8, [Node; 3]),
+    Many(Box<SmallVec<[Node; 12]>>),
+}
+
+impl std::ops::Deref for Copies {
+    type Target = [Node];
+
+    fn deref(&self) -> &[Node] {
+        match self {
+            Self::None => &[],
+            Self::Few(count, few) => &few[..usize::from(*count)],
+            Self::Many(many) => many,
+        }
+    }
+}
+
+impl Copies {
+    fn push(&mut self, node: Node) {
+        match self {
+            Self::None => *self = Self::Few(1, [node; 3]),
+            Self::Few(count, few) if usize::from(*count) < few.len() => {
+                few[usize::from(*count)] = node;
+                *count += 1;
+            }
+            Self::Few(_, few) => {
+                let mut many: SmallVec<[Node; 12]> = SmallVec::from_slice(few);
+                many.push(node);
+                *self = Self::Many(Box::new(many));
+            }
+            Self::Many(many) => many.push(node),
+        }
+    }
+}
+
 #[derive(Default)]
 struct NodeData {
     pts: Contents,
-    copies: SmallVec<[Node; 4]>,
-    /// The first and the last of its uses, by their numbers plus one.
-    uses: (u32, u32),
+    copies: Copies,
+    /// The last of its uses, by its number plus one.
+    last_use: u32,
     queued: bool,
     /// Something of a library that no model speaks of.
     foreign: bool,
@@ -123,15 +162,25 @@ enum Use {
     },
 }
 
-/// What is done with a register, and the number plus one of the next such thing.
+/// What is done with a register, and the number plus one of the next such thing; behind the last
+/// comes the first.
 type Used = (Use, u32);
+
+/// The arguments of a call, among those of all calls.
+#[derive(Clone, Copy)]
+struct Args {
+    start: u32,
+    count: u32,
+}
+
+type Named = Vec<(Name, Node)>;
 
 struct CallSite {
     func: FuncId,
     dst: Node,
-    args: SmallVec<[Node; 4]>,
+    args: Args,
     /// Arguments that are passed by name.
-    named: Box<[(Name, Node)]>,
+    named: Option<Box<Named>>,
     spread: bool,
     recv: Option<Node>,
     method: Option<Name>,
@@ -146,7 +195,8 @@ struct CallSite {
 impl CallSite {
     /// Whether a rule is about calls with so many arguments.
     fn fits(&self, rule: &CallRule) -> bool {
-        let count = self.args.len() + self.named.len();
+        let named = self.named.as_ref().map_or(0, |named| named.len());
+        let count = self.args.count as usize + named;
         (rule.min_args..=rule.max_args).contains(&count)
     }
 }
@@ -170,6 +220,7 @@ struct Solver {
     fields: FxHashMap<(ObjId, Name), Node>,
     uses: Vec<Used>,
     calls: Vec<CallSite>,
+    args: Vec<Node>,
     call_base: Vec<u32>,
     rets: Vec<Node>,
     this: Vec<Node>,
@@ -231,6 +282,7 @@ impl Solver {
                 .map(|(f, _)| f.params.iter().map(|v| name(f, v)).collect())
                 .collect(),
             base,
+            calls: Vec::with_capacity(registers.calls),
             registers,
             nodes,
             objs: Vec::new(),
@@ -238,7 +290,7 @@ impl Solver {
             parts: Vec::new(),
             fields: FxHashMap::default(),
             uses: Vec::new(),
-            calls: Vec::new(),
+            args: Vec::new(),
             call_base: Vec::with_capacity(program.functions.len()),
             worklist: Vec::new(),
             callback_rules: Vec::new(),
@@ -312,26 +364,24 @@ impl Solver {
         if data.pts.ends_with(new) || data.pts.starts_with(new) {
             return;
         }
-        for (i, &obj) in new.iter().enumerate() {
-            // Most of what comes is there already.
-            if data.pts.has(obj) {
-                continue;
-            }
+        let mut rest = new;
+        while let Some(at) = data.pts.first_missing(rest) {
             let held = data.pts.len();
             if is_full(held, self.wide) {
                 let is_func = |o: ObjId| matches!(self.objs[o.0 as usize], Obj::Func(_));
-                if !data.cut && new[i..].iter().any(|o| is_func(*o) && !data.pts.has(*o)) {
+                if !data.cut && rest[at..].iter().any(|o| is_func(*o) && !data.pts.has(*o)) {
                     data.cut = true;
                     self.cut += 1;
                 }
                 return;
             }
-            data.pts.push(obj);
+            data.pts.push(rest[at]);
             self.wide += usize::from(held == CAP);
             if !data.queued {
                 data.queued = true;
                 self.worklist.push(node);
             }
+            rest = &rest[at + 1..];
         }
     }
 
@@ -379,13 +429,11 @@ impl Solver {
         self.uses.push((what, 0));
         let number = self.uses.len() as u32;
         let data = &mut self.nodes[node.0 as usize];
-        match data.uses {
-            (0, _) => data.uses = (number, number),
-            (_, last) => {
-                self.uses[last as usize - 1].1 = number;
-                data.uses.1 = number;
-            }
-        }
+        let first = match std::mem::replace(&mut data.last_use, number) {
+            0 => number,
+            last => std::mem::replace(&mut self.uses[last as usize - 1].1, number),
+        };
+        self.uses[number as usize - 1].1 = first;
         let known = data.pts.len();
         for i in 0..known {
             let obj = self.nodes[node.0 as usize].pts[i];
@@ -555,22 +603,26 @@ impl Solver {
             data.done = data.pts.len() as u32;
             let new: SmallVec<[ObjId; 8]> = data.pts[from..].into();
             let copies = std::mem::take(&mut data.copies);
-            for &to in &copies {
+            for &to in copies.iter() {
                 self.add_all(to, &new);
             }
             let data = &mut self.nodes[node.0 as usize];
             data.copies = copies;
             // Uses that are added meanwhile see to what is known already.
-            let (mut at, last) = data.uses;
-            while at != 0 {
+            let last = data.last_use;
+            if last == 0 {
+                continue;
+            }
+            let mut at = self.uses[last as usize - 1].1;
+            loop {
                 let what = self.uses[at as usize - 1].0;
                 for &obj in &new {
                     self.apply(env, what, obj);
                 }
-                at = match at == last {
-                    true => 0,
-                    false => self.uses[at as usize - 1].1,
-                };
+                if at == last {
+                    break;
+                }
+                at = self.uses[at as usize - 1].1;
             }
         }
     }
@@ -819,13 +871,19 @@ impl Solver {
     /// What a decorator that nothing is known about gives back.
     pub(crate) fn stands_for_argument(&mut self, call: u32) {
         let site = &self.calls[call as usize];
-        if let (CallKind::Decorate, Some(&arg), dst) = (site.kind, site.args.first(), site.dst) {
+        let first = self.args(call).first();
+        if let (CallKind::Decorate, Some(&arg), dst) = (site.kind, first, site.dst) {
             self.copy(arg, dst);
         }
     }
 
+    fn args(&self, call: u32) -> &[Node] {
+        let Args { start, count } = self.calls[call as usize].args;
+        &self.args[start as usize..(start + count) as usize]
+    }
+
     fn bind_this(&mut self, call: u32, f: FuncId) {
-        if let Some(&arg) = self.calls[call as usize].args.first() {
+        if let Some(&arg) = self.args(call).first() {
             let this = self.this[f.0 as usize];
             self.copy(arg, this);
         }
@@ -837,11 +895,11 @@ impl Solver {
             return;
         }
         site.funcs.push(f);
-        let (dst, args, spread, kind) = (site.dst, site.args.clone(), site.spread, site.kind);
+        let (dst, spread, kind) = (site.dst, site.spread, site.kind);
         // An example's stand-ins are not what the product is given.
         if self.product[site.func.0 as usize] || !self.product[f.0 as usize] {
-            self.pending_params(f, &args, spread);
-            for (name, node) in self.calls[call as usize].named.clone() {
+            self.pending_params(f, call, spread);
+            for (name, node) in self.named(call) {
                 let names = &self.param_names[f.0 as usize];
                 if let Some(i) = names.iter().position(|n| *n == Some(name)) {
                     let param = self.params[f.0 as usize][i];
@@ -855,9 +913,15 @@ impl Solver {
         }
     }
 
-    fn pending_params(&mut self, f: FuncId, args: &[Node], spread: bool) {
+    fn named(&self, call: u32) -> Named {
+        let named = &self.calls[call as usize].named;
+        named.as_ref().map_or_else(Vec::new, |named| named.to_vec())
+    }
+
+    fn pending_params(&mut self, f: FuncId, call: u32, spread: bool) {
         for i in 0..self.params[f.0 as usize].len() {
             let param = self.params[f.0 as usize][i];
+            let args = self.args(call);
             if let Some(&arg) = args.get(i) {
                 self.copy(arg, param);
             } else if spread && let Some(&last) = args.last() {

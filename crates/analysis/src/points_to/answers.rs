@@ -68,10 +68,9 @@ struct Call {
 fn handed_on(solver: &Solver) -> Vec<Obj> {
     let mut seen = vec![false; solver.objs.len()];
     let mut asked = vec![false; solver.nodes.len()];
-    let args = solver.calls.iter().flat_map(|site| {
-        let named = site.named.iter().map(|(_, node)| node);
-        site.args.iter().chain(named)
-    });
+    let named = solver.calls.iter().flat_map(|site| &site.named);
+    let named = named.flat_map(|named| named.iter().map(|(_, node)| node));
+    let args = solver.args.iter().chain(named);
     let kept = solver.parts.iter().flat_map(|parts| {
         let fields = parts.fields.iter().map(|(_, node)| node);
         fields.chain(&parts.elem)

@@ -6,7 +6,7 @@ use toctou_core::ir::{
     Arg, CallKind, Callee, Cell, FuncId, FuncKind, Function, Key, Op, Term, Var,
 };
 
-use super::{CallSite, Env, Obj, Solver, Use, constructor, enclosing_class};
+use super::{Args, CallSite, Env, Named, Obj, Solver, Use, constructor, enclosing_class};
 use crate::entity::{Entity, GLOBAL};
 use crate::linkage::{Binding, TypeTarget};
 
@@ -264,18 +264,23 @@ impl Solver {
             Callee::Value(_) => (None, None),
             Callee::Super(_) => (Some(self.this[id.0 as usize]), None),
         };
+        let start = self.args.len() as u32;
+        let mut named = Named::new();
+        for arg in args {
+            let node = self.node(id, arg.value);
+            match arg.name {
+                Some(name) => named.push((name, node)),
+                None => self.args.push(node),
+            }
+        }
         let site = CallSite {
             func: id,
             dst: self.node(id, dst),
-            args: args
-                .iter()
-                .filter(|a| a.name.is_none())
-                .map(|a| self.node(id, a.value))
-                .collect(),
-            named: args
-                .iter()
-                .filter_map(|a| Some((a.name?, self.node(id, a.value))))
-                .collect(),
+            args: Args {
+                start,
+                count: self.args.len() as u32 - start,
+            },
+            named: (!named.is_empty()).then(|| Box::new(named)),
             spread: args.iter().any(|a| a.spread),
             recv,
             method,

@@ -18,6 +18,8 @@ pub(super) struct Registers {
     pub(super) nodes: Vec<Node>,
     /// The register that a node was made for. The first is [`NOTHING`], and nobody's.
     pub(super) owners: Vec<u32>,
+    /// How many calls there are.
+    pub(super) calls: usize,
 }
 
 /// `base`: the first register of each function. Behind its variables stand its result and `this`.
@@ -34,11 +36,16 @@ pub(super) fn registers(program: &Program, base: &[u32]) -> Registers {
             same[(base + param.0) as usize] = base + param.0;
         }
     }
+    let mut calls = 0;
     for (function, at) in program.functions.iter().zip(base) {
         for inst in function.blocks.iter().flat_map(|block| &block.insts) {
             let Some(Var(dst)) = inst.op.dst() else {
                 continue;
             };
+            calls += usize::from(matches!(
+                inst.op,
+                Op::Call { .. } | Op::TaggedTemplate { .. }
+            ));
             let own = at + dst;
             let source = source(&inst.op, function, *at, base).unwrap_or(own);
             let known = &mut same[own as usize];
@@ -50,7 +57,12 @@ pub(super) fn registers(program: &Program, base: &[u32]) -> Registers {
         }
     }
     follow(&mut same);
-    number(&same)
+    let (nodes, owners) = number(&same);
+    Registers {
+        nodes,
+        owners,
+        calls,
+    }
 }
 
 /// Somebody else can set it, or say more about it.
@@ -119,7 +131,7 @@ fn follow(same: &mut [u32]) {
 }
 
 /// Numbers those that stand for themselves.
-fn number(same: &[u32]) -> Registers {
+fn number(same: &[u32]) -> (Vec<Node>, Vec<u32>) {
     let mut nodes = vec![NOTHING; same.len()];
     let mut owners = vec![u32::MAX];
     for (register, to) in (0..).zip(same) {
@@ -133,5 +145,5 @@ fn number(same: &[u32]) -> Registers {
             nodes[register] = nodes[*to as usize];
         }
     }
-    Registers { nodes, owners }
+    (nodes, owners)
 }
