@@ -76,7 +76,7 @@ enum Copies {
     #[default]
     None,
     Few(u8, [Node; 3]),
-    Many(Box<SmallVec<[Node; 12]>>),
+    Many(Box<SmallVec<[Node; 6]>>),
 }
 
 impl std::ops::Deref for Copies {
@@ -100,7 +100,7 @@ impl Copies {
                 *count += 1;
             }
             Self::Few(_, few) => {
-                let mut many: SmallVec<[Node; 12]> = SmallVec::from_slice(few);
+                let mut many: SmallVec<[Node; 6]> = SmallVec::from_slice(few);
                 many.push(node);
                 *self = Self::Many(Box::new(many));
             }

@@ -21,7 +21,7 @@ pub(super) enum Contents {
 
 #[derive(Default)]
 pub(super) struct Many {
-    list: SmallVec<[ObjId; 12]>,
+    list: SmallVec<[ObjId; 6]>,
     /// Open addressing, at most half full; empty where they are few.
     table: Box<[u32]>,
 }
