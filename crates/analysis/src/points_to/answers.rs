@@ -340,10 +340,16 @@ impl PointsTo {
         out
     }
 
-    /// A number for a captured variable, and back.
+    // A number for a captured variable, and back.
+
     /// All numbers are below this.
     pub(crate) fn count(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// All numbers of nodes are below this.
+    pub(crate) fn nodes(&self) -> usize {
+        self.held.ends.len()
     }
 
     pub fn number(&self, cell: Cell) -> u32 {
