@@ -18,6 +18,8 @@ pub struct Entity {
 #[derive(Default)]
 pub struct Entities {
     map: FxHashMap<Entity, EntityId>,
+    /// What was asked for before.
+    members: FxHashMap<(EntityId, Name), Option<EntityId>>,
     list: Vec<Entity>,
 }
 
@@ -38,6 +40,15 @@ impl Entities {
     /// `fs` + `promises`; `Pool` instance + `query` = `Pool#query`.
     /// `None` past a sane length, so that a cycle cannot grow names for ever.
     pub fn member(&mut self, id: EntityId, field: Name, names: &mut Names) -> Option<EntityId> {
+        if let Some(known) = self.members.get(&(id, field)) {
+            return *known;
+        }
+        let member = self.make_member(id, field, names);
+        self.members.insert((id, field), member);
+        member
+    }
+
+    fn make_member(&mut self, id: EntityId, field: Name, names: &mut Names) -> Option<EntityId> {
         let entity = self.get(id);
         let path = names.text(entity.path);
         let field_text = names.text(field);

@@ -13,8 +13,6 @@ mod contents;
 mod copies;
 mod libraries;
 
-use std::collections::hash_map::Entry;
-
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use toctou_core::ir::{
@@ -25,7 +23,9 @@ use toctou_core::{FileRole, Name, Names};
 use crate::entity::{Entities, Entity, EntityId, GLOBAL};
 use crate::library::{Call as CallRule, Library};
 use crate::linkage::{Binding, Linkage, TypeTarget};
+pub use answers::PointsTo;
 use contents::{Contents, holds};
+use copies::Registers;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Node(u32);
@@ -35,6 +35,9 @@ impl Node {
         self.0
     }
 }
+
+/// Never holds anything.
+const NOTHING: Node = Node(0);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ObjId(u32);
@@ -64,12 +67,54 @@ const MAX_WIDE: usize = 256;
 const BY_NAME: usize = 3;
 /// So many copies of one register are kept as a list alone.
 const FEW_COPIES: usize = 48;
+/// So many fields of one object are kept as a list alone.
+const FEW_FIELDS: usize = 16;
+
+/// The registers that one is copied to. Most are copied to few.
+#[derive(Default)]
+enum Copies {
+    #[default]
+    None,
+    Few(u8, [Node; 3]),
+    Many(Box<SmallVec<[Node; 6]>>),
+}
+
+impl std::ops::Deref for Copies {
+    type Target = [Node];
+
+    fn deref(&self) -> &[Node] {
+        match self {
+            Self::None => &[],
+            Self::Few(count, few) => &few[..usize::from(*count)],
+            Self::Many(many) => many,
+        }
+    }
+}
+
+impl Copies {
+    fn push(&mut self, node: Node) {
+        match self {
+            Self::None => *self = Self::Few(1, [node; 3]),
+            Self::Few(count, few) if usize::from(*count) < few.len() => {
+                few[usize::from(*count)] = node;
+                *count += 1;
+            }
+            Self::Few(_, few) => {
+                let mut many: SmallVec<[Node; 6]> = SmallVec::from_slice(few);
+                many.push(node);
+                *self = Self::Many(Box::new(many));
+            }
+            Self::Many(many) => many.push(node),
+        }
+    }
+}
 
 #[derive(Default)]
 struct NodeData {
     pts: Contents,
-    copies: SmallVec<[Node; 2]>,
-    uses: SmallVec<[u32; 1]>,
+    copies: Copies,
+    /// The last of its uses, by its number plus one.
+    last_use: u32,
     queued: bool,
     /// Something of a library that no model speaks of.
     foreign: bool,
@@ -117,18 +162,31 @@ enum Use {
     },
 }
 
+/// What is done with a register, and the number plus one of the next such thing; behind the last
+/// comes the first.
+type Used = (Use, u32);
+
+/// The arguments of a call, among those of all calls.
+#[derive(Clone, Copy)]
+struct Args {
+    start: u32,
+    count: u32,
+}
+
+type Named = Vec<(Name, Node)>;
+
 struct CallSite {
     func: FuncId,
     dst: Node,
-    args: SmallVec<[Node; 4]>,
+    args: Args,
     /// Arguments that are passed by name.
-    named: Box<[(Name, Node)]>,
+    named: Option<Box<Named>>,
     spread: bool,
     recv: Option<Node>,
     method: Option<Name>,
     kind: CallKind,
-    funcs: SmallVec<[FuncId; 2]>,
-    exts: SmallVec<[EntityId; 2]>,
+    funcs: SmallVec<[FuncId; 4]>,
+    exts: SmallVec<[EntityId; 4]>,
     ducked: bool,
     /// What is known of the method by its name alone was said.
     by_name: bool,
@@ -137,24 +195,32 @@ struct CallSite {
 impl CallSite {
     /// Whether a rule is about calls with so many arguments.
     fn fits(&self, rule: &CallRule) -> bool {
-        let count = self.args.len() + self.named.len();
+        let named = self.named.as_ref().map_or(0, |named| named.len());
+        let count = self.args.count as usize + named;
         (rule.min_args..=rule.max_args).contains(&count)
     }
 }
 
-/// Who is called where.
-pub struct PointsTo {
+/// What can be put into an object.
+#[derive(Default)]
+struct Parts {
+    fields: Vec<(Name, Node)>,
+    elem: Option<Node>,
+}
+
+struct Solver {
     base: Vec<u32>,
-    /// The register whose values a register has, if it only ever copies that one.
-    same: Vec<Node>,
+    registers: Registers,
     nodes: Vec<NodeData>,
     objs: Vec<Obj>,
     obj_map: FxHashMap<Obj, ObjId>,
+    /// By object.
+    parts: Vec<Parts>,
+    /// Fields of objects that have many.
     fields: FxHashMap<(ObjId, Name), Node>,
-    field_list: FxHashMap<ObjId, Vec<(Name, Node)>>,
-    elems: FxHashMap<ObjId, Node>,
-    uses: Vec<Use>,
+    uses: Vec<Used>,
     calls: Vec<CallSite>,
+    args: Vec<Node>,
     call_base: Vec<u32>,
     rets: Vec<Node>,
     this: Vec<Node>,
@@ -187,27 +253,47 @@ fn is_full(held: usize, wide: usize) -> bool {
     held >= WIDE || held == CAP && wide >= MAX_WIDE
 }
 
-impl PointsTo {
-    pub fn solve(env: &mut Env<'_, '_>) -> Self {
-        let program = env.program;
-        let mut pt = Self {
-            base: Vec::with_capacity(program.functions.len()),
-            same: Vec::new(),
-            nodes: Vec::new(),
+impl Solver {
+    fn new(program: &Program) -> Self {
+        let mut registers = 0;
+        let mut base = Vec::with_capacity(program.functions.len());
+        for function in &program.functions {
+            base.push(registers);
+            registers += function.vars.len() as u32 + 2;
+        }
+        let registers = copies::registers(program, &base);
+        // Fields and elements come on top; what is not touched costs nothing, and moving costs.
+        let mut nodes = Vec::with_capacity(registers.owners.len() * 2);
+        nodes.resize_with(registers.owners.len(), NodeData::default);
+        let of = |at: u32| registers.nodes[at as usize];
+        let functions = || program.functions.iter().zip(&base);
+        let name = |f: &Function, v: &Var| f.vars.get(v.0 as usize).and_then(|info| info.name);
+        Self {
+            rets: functions()
+                .map(|(f, base)| of(base + f.vars.len() as u32))
+                .collect(),
+            this: functions()
+                .map(|(f, base)| of(base + f.vars.len() as u32 + 1))
+                .collect(),
+            params: functions()
+                .map(|(f, base)| f.params.iter().map(|v| of(base + v.0)).collect())
+                .collect(),
+            param_names: functions()
+                .map(|(f, _)| f.params.iter().map(|v| name(f, v)).collect())
+                .collect(),
+            base,
+            calls: Vec::with_capacity(registers.calls),
+            registers,
+            nodes,
             objs: Vec::new(),
             obj_map: FxHashMap::default(),
+            parts: Vec::new(),
             fields: FxHashMap::default(),
-            field_list: FxHashMap::default(),
-            elems: FxHashMap::default(),
             uses: Vec::new(),
-            calls: Vec::new(),
+            args: Vec::new(),
             call_base: Vec::with_capacity(program.functions.len()),
-            rets: Vec::new(),
-            this: Vec::new(),
             worklist: Vec::new(),
             callback_rules: Vec::new(),
-            params: Vec::new(),
-            param_names: Vec::new(),
             copied: FxHashSet::default(),
             cut: 0,
             wide: 0,
@@ -216,26 +302,12 @@ impl PointsTo {
                 .collect(),
             methods_by_name: FxHashMap::default(),
             method_class: FxHashMap::default(),
-        };
-        // Fields and elements come on top; what is not touched costs nothing, and moving costs.
-        let registers: usize = program.functions.iter().map(|f| f.vars.len() + 2).sum();
-        pt.nodes.reserve(registers + registers / 2);
-        for function in &program.functions {
-            pt.base.push(pt.nodes.len() as u32);
-            let end = pt.nodes.len() + function.vars.len();
-            pt.nodes.resize_with(end, NodeData::default);
-            let ret = pt.fresh();
-            pt.rets.push(ret);
-            let this = pt.fresh();
-            pt.this.push(this);
-            let base = pt.base[pt.base.len() - 1];
-            pt.params
-                .push(function.params.iter().map(|v| Node(base + v.0)).collect());
-            let name = |v: &Var| function.vars.get(v.0 as usize).and_then(|info| info.name);
-            pt.param_names
-                .push(function.params.iter().map(name).collect());
         }
-        pt.same = copies::same(program, &pt.base, &pt.this, pt.nodes.len());
+    }
+
+    fn solve(env: &mut Env<'_, '_>) -> Self {
+        let program = env.program;
+        let mut pt = Self::new(program);
         for (c, class) in program.classes.iter().enumerate() {
             for (name, f) in &class.methods {
                 pt.methods_by_name.entry(*name).or_default().push(*f);
@@ -265,13 +337,14 @@ impl PointsTo {
         Node(self.nodes.len() as u32 - 1)
     }
 
-    pub fn node(&self, f: FuncId, v: Var) -> Node {
-        self.same[(self.base[f.0 as usize] + v.0) as usize]
+    fn node(&self, f: FuncId, v: Var) -> Node {
+        self.registers.nodes[(self.base[f.0 as usize] + v.0) as usize]
     }
 
     fn obj(&mut self, obj: Obj) -> ObjId {
         *self.obj_map.entry(obj).or_insert_with(|| {
             self.objs.push(obj);
+            self.parts.push(Parts::default());
             ObjId(self.objs.len() as u32 - 1)
         })
     }
@@ -281,31 +354,34 @@ impl PointsTo {
     }
 
     fn add_all(&mut self, node: Node, new: &[ObjId]) {
+        debug_assert!(node != NOTHING || new.is_empty());
         let data = &mut self.nodes[node.0 as usize];
         // What is full stays full, and says so once.
         if data.cut && is_full(data.pts.len(), self.wide) {
             return;
         }
-        for (i, &obj) in new.iter().enumerate() {
-            // Most of what comes is there already.
-            if data.pts.has(obj) {
-                continue;
-            }
+        // What comes by two ways comes twice, one right after the other.
+        if data.pts.ends_with(new) || data.pts.starts_with(new) {
+            return;
+        }
+        let mut rest = new;
+        while let Some(at) = data.pts.first_missing(rest) {
             let held = data.pts.len();
             if is_full(held, self.wide) {
                 let is_func = |o: ObjId| matches!(self.objs[o.0 as usize], Obj::Func(_));
-                if !data.cut && new[i..].iter().any(|o| is_func(*o) && !data.pts.has(*o)) {
+                if !data.cut && rest[at..].iter().any(|o| is_func(*o) && !data.pts.has(*o)) {
                     data.cut = true;
                     self.cut += 1;
                 }
                 return;
             }
-            data.pts.push(obj);
+            data.pts.push(rest[at]);
             self.wide += usize::from(held == CAP);
             if !data.queued {
                 data.queued = true;
                 self.worklist.push(node);
             }
+            rest = &rest[at + 1..];
         }
     }
 
@@ -321,6 +397,9 @@ impl PointsTo {
                 self.nodes[to.0 as usize].cut = true;
                 self.cut += 1;
             }
+            return;
+        }
+        if from == NOTHING {
             return;
         }
         let data = &mut self.nodes[from.0 as usize];
@@ -344,10 +423,17 @@ impl PointsTo {
     }
 
     fn on(&mut self, env: &mut Env<'_, '_>, node: Node, what: Use) {
-        let index = self.uses.len() as u32;
-        self.uses.push(what);
+        if node == NOTHING {
+            return;
+        }
+        self.uses.push((what, 0));
+        let number = self.uses.len() as u32;
         let data = &mut self.nodes[node.0 as usize];
-        data.uses.push(index);
+        let first = match std::mem::replace(&mut data.last_use, number) {
+            0 => number,
+            last => std::mem::replace(&mut self.uses[last as usize - 1].1, number),
+        };
+        self.uses[number as usize - 1].1 = first;
         let known = data.pts.len();
         for i in 0..known {
             let obj = self.nodes[node.0 as usize].pts[i];
@@ -355,14 +441,32 @@ impl PointsTo {
         }
     }
 
+    fn known_field(&self, obj: ObjId, name: Name) -> Option<Node> {
+        let fields = &self.parts[obj.0 as usize].fields;
+        if fields.len() > FEW_FIELDS {
+            return self.fields.get(&(obj, name)).copied();
+        }
+        let known = fields.iter().find(|field| field.0 == name);
+        known.map(|field| field.1)
+    }
+
     fn field(&mut self, env: &mut Env<'_, '_>, obj: ObjId, name: Name) -> Node {
-        let node = Node(self.nodes.len() as u32);
-        match self.fields.entry((obj, name)) {
-            Entry::Occupied(known) => return *known.get(),
-            Entry::Vacant(new) => new.insert(node),
-        };
-        self.nodes.push(NodeData::default());
-        self.field_list.entry(obj).or_default().push((name, node));
+        if let Some(known) = self.known_field(obj, name) {
+            return known;
+        }
+        let node = self.fresh();
+        let fields = &mut self.parts[obj.0 as usize].fields;
+        fields.push((name, node));
+        match fields.len() {
+            count if count > FEW_FIELDS + 1 => {
+                self.fields.insert((obj, name), node);
+            }
+            count if count > FEW_FIELDS => {
+                let all = fields.iter().map(|(name, node)| ((obj, *name), *node));
+                self.fields.extend(all);
+            }
+            _ => {}
+        }
         if let Obj::Instance(class) = self.objs[obj.0 as usize]
             && let Some((module, ty)) =
                 env.linkage
@@ -374,13 +478,26 @@ impl PointsTo {
     }
 
     fn elem(&mut self, obj: ObjId) -> Node {
-        let node = Node(self.nodes.len() as u32);
-        match self.elems.entry(obj) {
-            Entry::Occupied(known) => return *known.get(),
-            Entry::Vacant(new) => new.insert(node),
-        };
-        self.nodes.push(NodeData::default());
+        if let Some(known) = self.parts[obj.0 as usize].elem {
+            return known;
+        }
+        let node = self.fresh();
+        self.parts[obj.0 as usize].elem = Some(node);
         node
+    }
+
+    /// What all fields of an object hold goes to a register.
+    fn copy_fields(&mut self, obj: ObjId, dst: Node) {
+        // Nothing of this makes a field.
+        for i in 0..self.parts[obj.0 as usize].fields.len() {
+            let node = self.parts[obj.0 as usize].fields[i].1;
+            let full = is_full(self.nodes[dst.0 as usize].pts.len(), self.wide);
+            self.copy(node, dst);
+            // It was noted that there is more, and nothing else can come.
+            if full && node != dst {
+                return;
+            }
+        }
     }
 
     /// A declared type says what a register can hold, whoever fills it.
@@ -486,17 +603,26 @@ impl PointsTo {
             data.done = data.pts.len() as u32;
             let new: SmallVec<[ObjId; 8]> = data.pts[from..].into();
             let copies = std::mem::take(&mut data.copies);
-            for &to in &copies {
+            for &to in copies.iter() {
                 self.add_all(to, &new);
             }
             let data = &mut self.nodes[node.0 as usize];
             data.copies = copies;
             // Uses that are added meanwhile see to what is known already.
-            for i in 0..data.uses.len() {
-                let what = self.uses[self.nodes[node.0 as usize].uses[i] as usize];
+            let last = data.last_use;
+            if last == 0 {
+                continue;
+            }
+            let mut at = self.uses[last as usize - 1].1;
+            loop {
+                let what = self.uses[at as usize - 1].0;
                 for &obj in &new {
                     self.apply(env, what, obj);
                 }
+                if at == last {
+                    break;
+                }
+                at = self.uses[at as usize - 1].1;
             }
         }
     }
@@ -516,11 +642,7 @@ impl PointsTo {
                 let elem = self.elem(obj);
                 self.copy(elem, dst);
                 match self.objs[obj.0 as usize] {
-                    Obj::Literal(_) => {
-                        for (_, node) in self.field_list.get(&obj).cloned().unwrap_or_default() {
-                            self.copy(node, dst);
-                        }
-                    }
+                    Obj::Literal(_) => self.copy_fields(obj, dst),
                     // A module's exports, by a name that is only known when it runs.
                     Obj::Namespace(m) => {
                         for name in env.linkage.export_names(env.program, m) {
@@ -554,9 +676,7 @@ impl PointsTo {
                 }
                 // A table that was written down, gone through.
                 if let Obj::Literal(_) = self.objs[obj.0 as usize] {
-                    for (_, node) in self.field_list.get(&obj).cloned().unwrap_or_default() {
-                        self.copy(node, dst);
-                    }
+                    self.copy_fields(obj, dst);
                 }
             }
             Use::Makes { dst } => self.made_by(env, obj, dst),
@@ -722,12 +842,8 @@ impl PointsTo {
             Obj::Literal(_) => {
                 let field = self.field(env, recv, method);
                 self.on(env, field, Use::Callee(call));
-                let known = self.field_list.get(&recv).is_some_and(|l| {
-                    l.iter().any(|(n, node)| {
-                        *n == method && !self.nodes[node.0 as usize].pts.is_empty()
-                    })
-                });
-                if !known {
+                let known = self.nodes[field.0 as usize].pts.len();
+                if known == 0 {
                     self.duck(env, call, Some(recv));
                 }
             }
@@ -755,13 +871,19 @@ impl PointsTo {
     /// What a decorator that nothing is known about gives back.
     pub(crate) fn stands_for_argument(&mut self, call: u32) {
         let site = &self.calls[call as usize];
-        if let (CallKind::Decorate, Some(&arg), dst) = (site.kind, site.args.first(), site.dst) {
+        let first = self.args(call).first();
+        if let (CallKind::Decorate, Some(&arg), dst) = (site.kind, first, site.dst) {
             self.copy(arg, dst);
         }
     }
 
+    fn args(&self, call: u32) -> &[Node] {
+        let Args { start, count } = self.calls[call as usize].args;
+        &self.args[start as usize..(start + count) as usize]
+    }
+
     fn bind_this(&mut self, call: u32, f: FuncId) {
-        if let Some(&arg) = self.calls[call as usize].args.first() {
+        if let Some(&arg) = self.args(call).first() {
             let this = self.this[f.0 as usize];
             self.copy(arg, this);
         }
@@ -773,11 +895,11 @@ impl PointsTo {
             return;
         }
         site.funcs.push(f);
-        let (dst, args, spread, kind) = (site.dst, site.args.clone(), site.spread, site.kind);
+        let (dst, spread, kind) = (site.dst, site.spread, site.kind);
         // An example's stand-ins are not what the product is given.
         if self.product[site.func.0 as usize] || !self.product[f.0 as usize] {
-            self.pending_params(f, &args, spread);
-            for (name, node) in self.calls[call as usize].named.clone() {
+            self.pending_params(f, call, spread);
+            for (name, node) in self.named(call) {
                 let names = &self.param_names[f.0 as usize];
                 if let Some(i) = names.iter().position(|n| *n == Some(name)) {
                     let param = self.params[f.0 as usize][i];
@@ -791,9 +913,15 @@ impl PointsTo {
         }
     }
 
-    fn pending_params(&mut self, f: FuncId, args: &[Node], spread: bool) {
+    fn named(&self, call: u32) -> Named {
+        let named = &self.calls[call as usize].named;
+        named.as_ref().map_or_else(Vec::new, |named| named.to_vec())
+    }
+
+    fn pending_params(&mut self, f: FuncId, call: u32, spread: bool) {
         for i in 0..self.params[f.0 as usize].len() {
             let param = self.params[f.0 as usize][i];
+            let args = self.args(call);
             if let Some(&arg) = args.get(i) {
                 self.copy(arg, param);
             } else if spread && let Some(&last) = args.last() {

@@ -200,7 +200,9 @@ impl<'e, 'a, 'm> Solver<'e, 'a, 'm> {
                 break;
             }
             passes += 1;
-            look.coarse |= passes > MAX_PASSES;
+            if passes > MAX_PASSES && !look.coarse {
+                look.give_up();
+            }
             if learnt == Learnt::InTime && !look.coarse {
                 break;
             }

@@ -251,6 +251,8 @@ struct Start<'a> {
     methods: FxHashMap<Name, Vec<FuncId>>,
     /// Classes by name, for what nobody knows to be one.
     classes: FxHashMap<Name, Vec<ClassId>>,
+    /// What was used somewhere, by its node.
+    mentioned: Vec<bool>,
 }
 
 impl<'a> Start<'a> {
@@ -288,6 +290,7 @@ impl<'a> Start<'a> {
             called,
             methods,
             classes,
+            mentioned: vec![false; points_to.nodes()],
         };
         for c in (0..program.classes.len() as u32).map(ClassId) {
             // Objects of a library's kind are made by the library, too.
@@ -377,15 +380,16 @@ impl<'a> Start<'a> {
         let mut call = 0;
         for (block, runs) in function.blocks.iter().zip(runs) {
             for inst in &block.insts {
-                let (funcs, exts) = points_to.targets(id, call);
                 let calls = matches!(inst.op, Op::Call { .. } | Op::TaggedTemplate { .. });
+                let (funcs, exts) = match calls && runs {
+                    true => points_to.targets(id, call),
+                    false => Default::default(),
+                };
                 call += u32::from(calls);
                 if !runs {
                     continue;
                 }
-                if calls {
-                    funcs.iter().for_each(|f| self.call(*f));
-                }
+                funcs.iter().for_each(|f| self.call(*f));
                 match &inst.op {
                     // To give it a name is not to use it.
                     Op::Copy { .. } | Op::StoreVar { .. } => continue,
@@ -465,7 +469,11 @@ impl<'a> Start<'a> {
     /// Who uses a class or a function may make or call it.
     fn mention(&mut self, f: FuncId, var: Var) {
         let points_to = self.points_to;
-        for object in points_to.objects(points_to.node(f, var)) {
+        let node = points_to.node(f, var);
+        if std::mem::replace(&mut self.mentioned[node.number() as usize], true) {
+            return;
+        }
+        for object in points_to.objects(node) {
             match object {
                 Obj::Class(class) => self.make(class),
                 Obj::Func(f) => self.call(f),

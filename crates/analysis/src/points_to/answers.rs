@@ -1,14 +1,124 @@
 //! What was found out, for those who ask.
 
-use super::{Node, Obj, ObjId, PointsTo};
+use super::{CallSite, Env, Node, NodeData, Obj, ObjId, Parts, Solver};
 use crate::entity::EntityId;
 use crate::linkage::Linkage;
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use toctou_core::Name;
 use toctou_core::ir::{Block, Cell, ClassId, FuncId, Key, Op, Program, Term, Var};
 
+/// Who is called where.
+pub struct PointsTo {
+    base: Vec<u32>,
+    /// The node of each register, and the register that a node was made for.
+    nodes: Vec<Node>,
+    owners: Vec<u32>,
+    held: Held,
+    objs: Vec<Obj>,
+    /// By object.
+    parts: Vec<Parts>,
+    calls: Vec<Call>,
+    call_base: Vec<u32>,
+    /// Registers that can hold more functions than were followed.
+    cut: usize,
+    handed_on: Vec<Obj>,
+    methods_by_name: FxHashMap<Name, Vec<FuncId>>,
+    method_class: FxHashMap<FuncId, ClassId>,
+}
+
+/// What all registers hold, one after the other.
+struct Held {
+    /// Where what a node holds ends; it starts where that of the one before ends.
+    ends: Vec<u32>,
+    objs: Vec<ObjId>,
+}
+
+impl Held {
+    fn new(nodes: Vec<NodeData>) -> Self {
+        let count = nodes.iter().map(|node| node.pts.len()).sum();
+        let mut held = Self {
+            ends: Vec::with_capacity(nodes.len()),
+            objs: Vec::with_capacity(count),
+        };
+        for node in nodes {
+            held.objs.extend_from_slice(&node.pts);
+            held.ends.push(held.objs.len() as u32);
+        }
+        held
+    }
+
+    fn by(&self, node: Node) -> &[ObjId] {
+        let node = node.0 as usize;
+        let start = node.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.objs[start as usize..self.ends[node] as usize]
+    }
+}
+
+struct Call {
+    func: FuncId,
+    method: Option<Name>,
+    funcs: SmallVec<[FuncId; 4]>,
+    exts: SmallVec<[EntityId; 4]>,
+    ducked: bool,
+    product: bool,
+}
+
+/// What is an argument, a part of something, or given back.
+fn handed_on(solver: &Solver) -> Vec<Obj> {
+    let mut seen = vec![false; solver.objs.len()];
+    let mut asked = vec![false; solver.nodes.len()];
+    let named = solver.calls.iter().flat_map(|site| &site.named);
+    let named = named.flat_map(|named| named.iter().map(|(_, node)| node));
+    let args = solver.args.iter().chain(named);
+    let kept = solver.parts.iter().flat_map(|parts| {
+        let fields = parts.fields.iter().map(|(_, node)| node);
+        fields.chain(&parts.elem)
+    });
+    for node in args.chain(kept).chain(&solver.rets) {
+        if !std::mem::replace(&mut asked[node.0 as usize], true) {
+            for obj in solver.nodes[node.0 as usize].pts.iter() {
+                seen[obj.0 as usize] = true;
+            }
+        }
+    }
+    let objs = solver.objs.iter().zip(seen);
+    objs.filter_map(|(obj, seen)| seen.then_some(*obj))
+        .collect()
+}
+
 impl PointsTo {
-    // --- answers ---
+    pub fn solve(env: &mut Env<'_, '_>) -> Self {
+        let solver = Solver::solve(env);
+        let handed_on = handed_on(&solver);
+        let product = solver.product;
+        let call = |site: CallSite| Call {
+            func: site.func,
+            method: site.method,
+            funcs: site.funcs,
+            exts: site.exts,
+            ducked: site.ducked,
+            product: product[site.func.0 as usize],
+        };
+        Self {
+            base: solver.base,
+            nodes: solver.registers.nodes,
+            owners: solver.registers.owners,
+            held: Held::new(solver.nodes),
+            objs: solver.objs,
+            parts: solver.parts,
+            calls: solver.calls.into_iter().map(call).collect(),
+            call_base: solver.call_base,
+            cut: solver.cut,
+            handed_on,
+            methods_by_name: solver.methods_by_name,
+            method_class: solver.method_class,
+        }
+    }
+
+    pub fn node(&self, f: FuncId, v: Var) -> Node {
+        self.nodes[(self.base[f.0 as usize] + v.0) as usize]
+    }
 
     /// The `n`-th call of a function, in order of its instructions.
     pub fn targets(&self, f: FuncId, n: u32) -> (&[FuncId], &[EntityId]) {
@@ -33,13 +143,12 @@ impl PointsTo {
         mut each: impl FnMut(&[FuncId], &[EntityId], Option<Name>, bool),
     ) {
         for site in &self.calls {
-            let product = self.product[site.func.0 as usize];
-            each(&site.funcs, &site.exts, site.method, product);
+            each(&site.funcs, &site.exts, site.method, site.product);
         }
     }
 
     /// Functions that register handlers.
-    pub(crate) fn servers(&self, env: &mut super::Env<'_, '_>) -> FxHashSet<FuncId> {
+    pub(crate) fn servers(&self, env: &mut Env<'_, '_>) -> FxHashSet<FuncId> {
         let mut registers = |e: &EntityId| {
             let entries = env.library.entries(*e, env.entities, env.names);
             !entries.is_empty()
@@ -62,14 +171,8 @@ impl PointsTo {
     }
 
     /// What is an argument, a part of something, or given back.
-    pub(crate) fn handed_on(&self) -> impl Iterator<Item = Obj> + '_ {
-        let args = self.calls.iter().flat_map(|site| {
-            let named = site.named.iter().map(|(_, node)| node);
-            site.args.iter().chain(named)
-        });
-        let kept = self.fields.values().chain(self.elems.values());
-        let nodes = args.chain(kept).chain(&self.rets);
-        nodes.flat_map(|node| self.objects(*node))
+    pub(crate) fn handed_on(&self) -> &[Obj] {
+        &self.handed_on
     }
 
     /// How many values could be more things than were followed.
@@ -78,10 +181,8 @@ impl PointsTo {
     }
 
     pub fn objects(&self, node: Node) -> impl Iterator<Item = Obj> + '_ {
-        self.nodes[node.0 as usize]
-            .pts
-            .iter()
-            .map(|o| self.objs[o.0 as usize])
+        let held = self.held.by(node).iter();
+        held.map(|o| self.objs[o.0 as usize])
     }
 
     pub fn functions(&self, f: FuncId, v: Var) -> impl Iterator<Item = FuncId> + '_ {
@@ -94,9 +195,9 @@ impl PointsTo {
     /// The function that makes the thing that a register was the first to hold. None for things
     /// that only a declared type speaks of.
     pub(crate) fn made_in(&self, program: &Program, site: u32) -> Option<FuncId> {
-        let (f, var) = self.owner(site)?;
-        let made_here = (var.0 as usize) < program.function(f).vars.len();
-        made_here.then_some(f)
+        let Cell { owner, var } = self.cell(*self.owners.get(site as usize)?)?;
+        let made_here = (var.0 as usize) < program.function(owner).vars.len();
+        made_here.then_some(owner)
     }
 
     /// The class of what a register holds, if there is but one.
@@ -139,8 +240,8 @@ impl PointsTo {
     /// Fields of the object literals that a register may hold, with the functions in them.
     pub fn function_fields(&self, f: FuncId, v: Var) -> Vec<(Name, FuncId)> {
         let mut out = Vec::new();
-        for obj in self.nodes[self.node(f, v).0 as usize].pts.iter() {
-            for (name, node) in self.field_list.get(obj).into_iter().flatten() {
+        for obj in self.held.by(self.node(f, v)) {
+            for (name, node) in &self.parts[obj.0 as usize].fields {
                 for o in self.objects(*node) {
                     if let Obj::Func(f) = o {
                         out.push((*name, f));
@@ -156,12 +257,12 @@ impl PointsTo {
     /// Objects in a register, with a field's node looked up on each. Of a list, those in it.
     pub fn field_functions(&self, f: FuncId, v: Var, path: &[Name]) -> Vec<(ObjId, FuncId)> {
         let mut at: Vec<(ObjId, ObjId)> = Vec::new();
-        for &obj in self.nodes[self.node(f, v).0 as usize].pts.iter() {
+        for &obj in self.held.by(self.node(f, v)) {
             let listed = match self.objs[obj.0 as usize] {
-                Obj::Array(_) => self.elems.get(&obj),
+                Obj::Array(_) => self.parts[obj.0 as usize].elem,
                 _ => None,
             };
-            let listed = listed.map(|elem| self.nodes[elem.0 as usize].pts.iter());
+            let listed = listed.map(|elem| self.held.by(elem));
             at.extend(listed.into_iter().flatten().map(|o| (*o, *o)));
             at.push((obj, obj));
         }
@@ -177,8 +278,9 @@ impl PointsTo {
                     let own = named.filter(|f| self.method_class.get(f) == Some(&class));
                     methods.extend(own.map(|f| (top, *f)));
                 }
-                if let Some(node) = self.fields.get(&(obj, *name)) {
-                    next.extend(self.nodes[node.0 as usize].pts.iter().map(|o| (top, *o)));
+                let mut fields = self.parts[obj.0 as usize].fields.iter();
+                if let Some((_, node)) = fields.find(|field| field.0 == *name) {
+                    next.extend(self.held.by(*node).iter().map(|o| (top, *o)));
                 }
             }
             at = next;
@@ -220,14 +322,14 @@ impl PointsTo {
             }
         }
         let mut out = FxHashMap::default();
-        for (obj, fields) in &self.field_list {
-            let Obj::Literal(node) = self.objs[obj.0 as usize] else {
+        for (obj, parts) in self.objs.iter().zip(&self.parts) {
+            let Obj::Literal(node) = *obj else {
                 continue;
             };
             let Some(name) = constants.get(&Node(node)) else {
                 continue;
             };
-            for (_, field) in fields {
+            for (_, field) in &parts.fields {
                 for o in self.objects(*field) {
                     if let Obj::Func(f) = o {
                         out.insert(f, *name);
@@ -238,10 +340,16 @@ impl PointsTo {
         out
     }
 
-    /// A number for a captured variable, and back.
+    // A number for a captured variable, and back.
+
     /// All numbers are below this.
     pub(crate) fn count(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// All numbers of nodes are below this.
+    pub(crate) fn nodes(&self) -> usize {
+        self.held.ends.len()
     }
 
     pub fn number(&self, cell: Cell) -> u32 {
@@ -249,13 +357,9 @@ impl PointsTo {
     }
 
     pub fn cell(&self, number: u32) -> Option<Cell> {
-        let (owner, var) = self.owner(number)?;
+        let before = self.base.partition_point(|&b| b <= number);
+        let f = before.checked_sub(1)?;
+        let (owner, var) = (FuncId(f as u32), Var(number - self.base[f]));
         Some(Cell { owner, var })
-    }
-
-    /// The function and register of a node.
-    pub(crate) fn owner(&self, node: u32) -> Option<(FuncId, Var)> {
-        let f = self.base.partition_point(|&b| b <= node).checked_sub(1)?;
-        Some((FuncId(f as u32), Var(node - self.base[f])))
     }
 }

@@ -2,9 +2,9 @@
 
 use toctou_core::ir::{CallKind, FuncKind};
 
-use super::{BY_NAME, Env, PointsTo};
+use super::{BY_NAME, Env, Solver};
 
-impl PointsTo {
+impl Solver {
     /// Calls of a method on a value that nothing is known about: if few classes
     /// have a method of that name, and no library does, they are meant.
     pub(super) fn resolve_by_name(&mut self, env: &mut Env<'_, '_>) -> bool {

@@ -1,17 +1,16 @@
 //! What each instruction says about who holds what.
 
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use toctou_core::Name;
 use toctou_core::ir::{
     Arg, CallKind, Callee, Cell, FuncId, FuncKind, Function, Key, Op, Term, Var,
 };
 
-use super::{CallSite, Env, Obj, PointsTo, Use, constructor, enclosing_class};
+use super::{Args, CallSite, Env, Named, Obj, Solver, Use, constructor, enclosing_class};
 use crate::entity::{Entity, GLOBAL};
 use crate::linkage::{Binding, TypeTarget};
 
-impl PointsTo {
+impl Solver {
     pub(super) fn constrain(&mut self, env: &mut Env<'_, '_>, id: FuncId) {
         self.call_base.push(self.calls.len() as u32);
         let program = env.program;
@@ -52,7 +51,7 @@ impl PointsTo {
             let (from, to) = (self.this[parent.0 as usize], self.this[id.0 as usize]);
             self.copy(from, to);
         }
-        let mut strings: FxHashMap<Var, Name> = FxHashMap::default();
+        let mut strings = vec![None; function.vars.len()];
         for block in &function.blocks {
             for inst in &block.insts {
                 self.inst(env, id, function, &inst.op, &mut strings);
@@ -70,13 +69,13 @@ impl PointsTo {
         id: FuncId,
         function: &Function,
         op: &Op,
-        strings: &mut FxHashMap<Var, Name>,
+        strings: &mut [Option<Name>],
     ) {
         let n = |pt: &Self, v: Var| pt.node(id, v);
         match op {
             Op::Const { dst, value } => {
                 if let toctou_core::ir::Literal::Str(text) = value {
-                    strings.insert(*dst, *text);
+                    strings[dst.0 as usize] = Some(*text);
                 }
             }
             Op::Copy { dst, src } | Op::Await { dst, src } | Op::Enter { dst, resource: src } => {
@@ -150,16 +149,16 @@ impl PointsTo {
             }
             Op::GetIndex { dst, obj, index } => {
                 let (node, dst) = (n(self, *obj), n(self, *dst));
-                let what = match strings.get(index) {
-                    Some(&field) => Use::Get { field, dst },
+                let what = match strings[index.0 as usize] {
+                    Some(field) => Use::Get { field, dst },
                     None => Use::GetAny { dst },
                 };
                 self.on(env, node, what);
             }
             Op::SetIndex { obj, index, value } => {
                 let (node, value) = (n(self, *obj), n(self, *value));
-                let what = match strings.get(index) {
-                    Some(&field) => Use::Set { field, value },
+                let what = match strings[index.0 as usize] {
+                    Some(field) => Use::Set { field, value },
                     None => Use::SetAny { value },
                 };
                 self.on(env, node, what);
@@ -265,18 +264,23 @@ impl PointsTo {
             Callee::Value(_) => (None, None),
             Callee::Super(_) => (Some(self.this[id.0 as usize]), None),
         };
+        let start = self.args.len() as u32;
+        let mut named = Named::new();
+        for arg in args {
+            let node = self.node(id, arg.value);
+            match arg.name {
+                Some(name) => named.push((name, node)),
+                None => self.args.push(node),
+            }
+        }
         let site = CallSite {
             func: id,
             dst: self.node(id, dst),
-            args: args
-                .iter()
-                .filter(|a| a.name.is_none())
-                .map(|a| self.node(id, a.value))
-                .collect(),
-            named: args
-                .iter()
-                .filter_map(|a| Some((a.name?, self.node(id, a.value))))
-                .collect(),
+            args: Args {
+                start,
+                count: self.args.len() as u32 - start,
+            },
+            named: (!named.is_empty()).then(|| Box::new(named)),
             spread: args.iter().any(|a| a.spread),
             recv,
             method,

@@ -13,32 +13,90 @@ use super::ObjId;
 const FEW: usize = 24;
 const EMPTY: u32 = u32::MAX;
 
+/// Registers are many, and most of them hold next to nothing.
+pub(super) enum Contents {
+    Few(u8, [ObjId; 3]),
+    Many(Box<Many>),
+}
+
 #[derive(Default)]
-pub(super) struct Contents {
-    list: SmallVec<[ObjId; 2]>,
+pub(super) struct Many {
+    list: SmallVec<[ObjId; 6]>,
     /// Open addressing, at most half full; empty where they are few.
     table: Box<[u32]>,
+}
+
+impl Default for Contents {
+    fn default() -> Self {
+        Self::Few(0, [ObjId(EMPTY); 3])
+    }
 }
 
 impl std::ops::Deref for Contents {
     type Target = [ObjId];
 
+    #[inline]
     fn deref(&self) -> &[ObjId] {
-        &self.list
+        match self {
+            Self::Few(held, few) => &few[..usize::from(*held)],
+            Self::Many(many) => &many.list,
+        }
     }
 }
 
 impl Contents {
     #[inline]
     pub(super) fn has(&self, obj: ObjId) -> bool {
+        match self {
+            // What is not held is no object's number.
+            Self::Few(_, few) => few.contains(&obj),
+            Self::Many(many) => many.has(obj),
+        }
+    }
+
+    /// Where the first stands that is not there. Most of what comes is there already.
+    #[inline]
+    pub(super) fn first_missing(&self, new: &[ObjId]) -> Option<usize> {
+        match self {
+            Self::Few(_, few) => new.iter().position(|obj| !few.contains(obj)),
+            Self::Many(many) if many.table.is_empty() => {
+                new.iter().position(|obj| !holds(&many.list, *obj))
+            }
+            Self::Many(many) => {
+                let there = |obj: &ObjId| many.table[many.slot(*obj)] == obj.0;
+                new.iter().position(|obj| !there(obj))
+            }
+        }
+    }
+
+    /// Adds what is not there yet.
+    pub(super) fn push(&mut self, obj: ObjId) {
+        match self {
+            Self::Many(many) => many.push(obj),
+            Self::Few(held, few) if usize::from(*held) < few.len() => {
+                few[usize::from(*held)] = obj;
+                *held += 1;
+            }
+            Self::Few(_, few) => {
+                let mut many = Box::<Many>::default();
+                many.list.extend_from_slice(few);
+                many.list.push(obj);
+                *self = Self::Many(many);
+            }
+        }
+    }
+}
+
+impl Many {
+    #[inline]
+    fn has(&self, obj: ObjId) -> bool {
         if self.table.is_empty() {
             return holds(&self.list, obj);
         }
         self.table[self.slot(obj)] == obj.0
     }
 
-    /// Adds what is not there yet.
-    pub(super) fn push(&mut self, obj: ObjId) {
+    fn push(&mut self, obj: ObjId) {
         self.list.push(obj);
         let held = self.list.len();
         if held * 2 > self.table.len() && held >= FEW {

@@ -1,12 +1,13 @@
 //! Calls into libraries: what comes back, and whom they call back.
 
-use super::{Env, Node, Obj, ObjId, PointsTo, Use};
+use super::{Env, Node, Obj, ObjId, Solver, Use};
 use crate::entity::EntityId;
 use crate::library::{Call as CallRule, EffectRule, ResultRule};
+use smallvec::SmallVec;
 use toctou_core::ir::{CallKind, FuncId};
 use toctou_models::{Param, PlaceBase, PlaceExpr};
 
-impl PointsTo {
+impl Solver {
     /// A library's function is called: its model says what comes back and who is called.
     pub(crate) fn called_ext(
         &mut self,
@@ -31,7 +32,7 @@ impl PointsTo {
         if kind == CallKind::New && rules.iter().all(|r| r.result_type.is_none()) {
             let ty = env.library.instance_of(entity, env.entities, env.names);
             self.instance(env, dst, ty);
-            let given = self.calls[call as usize].args.first().copied();
+            let given = self.args(call).first().copied();
             if let Some(given) = given
                 && crate::library::is_container(ty, env.entities, env.names)
             {
@@ -89,8 +90,8 @@ impl PointsTo {
         if env.names.text(method) == "push" || env.names.text(method) == "unshift" {
             if let Some(recv) = recv {
                 let elem = self.elem(recv);
-                for arg in self.calls[call as usize].args.clone() {
-                    self.copy(arg, elem);
+                for i in 0..self.args(call).len() {
+                    self.copy(self.args(call)[i], elem);
                 }
             }
             return;
@@ -116,8 +117,9 @@ impl PointsTo {
         if !site.fits(rule) {
             return;
         }
-        let (dst, args, recv_node) = (site.dst, site.args.clone(), site.recv);
+        let (dst, recv_node) = (site.dst, site.recv);
         let spread = site.spread;
+        let args: SmallVec<[Node; 8]> = SmallVec::from_slice(self.args(call));
         if let Some(ty) = rule.result_type {
             self.instance(env, dst, ty);
         }
@@ -266,14 +268,14 @@ impl PointsTo {
             _ => return,
         }
         let elem = self.elem(recv);
-        let site = &self.calls[call as usize];
-        let dst = site.dst;
+        let dst = self.calls[call as usize].dst;
+        let args = self.args(call);
         let put = rule.effects.iter().filter_map(|e| match &e.value {
             Some(PlaceExpr {
                 base: PlaceBase::Arg(i),
                 fields,
                 ..
-            }) if fields.is_empty() => site.args.get(*i).copied(),
+            }) if fields.is_empty() => args.get(*i).copied(),
             _ => None,
         });
         for arg in put.collect::<Vec<_>>() {
@@ -317,8 +319,10 @@ impl PointsTo {
         let start = match place.base {
             PlaceBase::Arg(i) => {
                 let keyword = place.keyword.as_ref().and_then(|k| env.names.find(k));
-                let named = &self.calls[call as usize].named;
-                let named = named.iter().find(|(name, _)| Some(*name) == keyword);
+                let named = self.calls[call as usize].named.iter();
+                let named = named
+                    .flat_map(|named| named.iter())
+                    .find(|(name, _)| Some(*name) == keyword);
                 named.map(|(_, node)| *node).or(args.get(i).copied())
             }
             PlaceBase::Last => args.last().copied(),

@@ -30,7 +30,7 @@ pub(super) fn open(env: &mut Env<'_, '_>, points_to: &PointsTo) -> Vec<bool> {
     });
     // Who is handed on or kept may be called by anybody.
     for obj in points_to.handed_on() {
-        match obj {
+        match *obj {
             Obj::Func(f) => open[f.0 as usize] = true,
             Obj::Class(class) => {
                 if let Some(f) = program.classes[class.0 as usize].constructor {

@@ -49,8 +49,38 @@ pub(super) struct Look<'s, 'e, 'a, 'm> {
     changed: bool,
     /// … about what was asked for before, so that the answers were not the last.
     late: bool,
-    ways: Vec<(u32, Option<bool>)>,
-    unset: bool,
+    /// Registers have changed in this pass, or what several functions see.
+    fresh: bool,
+    /// How many blocks were gone through so far.
+    clock: u32,
+    /// … when something changed that was asked for before.
+    late_at: u32,
+    states: Vec<State>,
+}
+
+/// What is known of a block.
+#[derive(Clone, Copy, Default)]
+struct State {
+    /// When it was gone through, and when there was something new at its start.
+    ran: u32,
+    entered: u32,
+    end: End,
+}
+
+#[derive(Clone, Copy, Default)]
+enum End {
+    #[default]
+    Straight,
+    /// Nothing is known of the condition yet.
+    Unset,
+    Branch(Option<bool>),
+}
+
+impl State {
+    /// Another time could say something else.
+    fn is_due(self, late_at: u32) -> bool {
+        self.ran <= self.entered.max(late_at)
+    }
 }
 
 impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
@@ -71,8 +101,10 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
             at: 0,
             changed: false,
             late: false,
-            ways: Vec::new(),
-            unset: false,
+            fresh: false,
+            clock: 0,
+            late_at: 0,
+            states: vec![State::default(); function.blocks.len()],
             shape,
             solver,
             id,
@@ -117,24 +149,47 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
     pub(super) fn pass(&mut self) -> Learnt {
         self.changed = false;
         self.late = false;
-        self.unset = false;
-        self.ways.clear();
+        self.fresh = false;
         self.solver.own_reads_change = false;
         for b in 0..self.function.blocks.len() {
-            if let Some(entry) = &self.entries[b] {
+            if let Some(entry) = &self.entries[b]
+                && (self.fresh || self.states[b].is_due(self.late_at))
+            {
                 self.local.clone_from(entry);
+                self.clock += 1;
+                self.states[b].ran = self.clock;
                 self.block(b as u32);
+                if std::mem::take(&mut self.solver.own_reads_change) {
+                    self.note_late();
+                }
             }
         }
-        match self.late || self.solver.own_reads_change {
+        match self.late {
             _ if !self.changed => Learnt::Nothing,
             true => Learnt::Late,
             false => Learnt::InTime,
         }
     }
 
+    /// From here on, everything is anything.
+    pub(super) fn give_up(&mut self) {
+        self.coarse = true;
+        self.late_at = self.clock;
+    }
+
+    fn note_late(&mut self) {
+        self.late = true;
+        self.fresh = true;
+        self.late_at = self.clock;
+    }
+
     pub(super) fn end(self) -> (Vec<(u32, Option<bool>)>, bool) {
-        (self.ways, self.unset)
+        let unset = self.states.iter().any(|s| matches!(s.end, End::Unset));
+        let ways = (0..).zip(&self.states).filter_map(|(b, s)| match s.end {
+            End::Branch(way) => Some((b, way)),
+            _ => None,
+        });
+        (ways.collect(), unset)
     }
 
     fn block(&mut self, b: u32) {
@@ -165,11 +220,11 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
             } => {
                 let value = self.value(*cond);
                 if value == Value::Unset {
-                    self.unset = true;
+                    self.states[b as usize].end = End::Unset;
                     return;
                 }
                 let way = value.truth(self.solver.env.names);
-                self.ways.push((b, way));
+                self.states[b as usize].end = End::Branch(way);
                 if way != Some(false) {
                     self.go(*then);
                 }
@@ -204,8 +259,11 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
             }
             None => {}
         }
-        self.changed |= changed;
-        self.late |= changed && to.0 <= self.block;
+        if changed {
+            self.changed = true;
+            self.late |= to.0 <= self.block;
+            self.states[to.0 as usize].entered = self.clock;
+        }
     }
 
     fn join(&self, a: Value, b: Value) -> Value {
@@ -238,7 +296,12 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
                     self.values[dst.0 as usize] = new;
                     self.changed = true;
                     // Nobody hears of what was lost.
-                    self.late |= kept == Kept::Once && self.shape.is_used_by(dst, self.at);
+                    if kept == Kept::Once {
+                        self.fresh = true;
+                        if self.shape.is_used_by(dst, self.at) {
+                            self.note_late();
+                        }
+                    }
                 }
             }
         }
@@ -551,6 +614,9 @@ impl<'s, 'e, 'a, 'm> Look<'s, 'e, 'a, 'm> {
         }
         if changed {
             self.solver.enqueue(f);
+            if f == self.id {
+                self.late_at = self.clock;
+            }
         }
     }
 }
