@@ -233,7 +233,9 @@ impl Remap {
         f.decorators.iter_mut().for_each(|n| self.name(n));
         for var in &mut f.vars {
             var.name.iter_mut().for_each(|n| self.name(n));
-            self.opt_type(&mut var.ty);
+            if let Some(ty) = &mut var.ty {
+                self.ty(ty);
+            }
         }
         for block in &mut f.blocks {
             for inst in &mut block.insts {

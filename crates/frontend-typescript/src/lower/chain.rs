@@ -230,7 +230,7 @@ impl<'a> Lower<'a, '_> {
             Op::Call {
                 dst,
                 callee,
-                args,
+                args: args.into(),
                 kind: CallKind::Plain,
             },
         );
@@ -251,7 +251,7 @@ impl<'a> Lower<'a, '_> {
             Op::Call {
                 dst,
                 callee,
-                args,
+                args: args.into(),
                 kind: CallKind::New,
             },
         );
