@@ -314,7 +314,11 @@ impl<'t> Lower<'t> {
                     captured: false,
                     lent: false,
                     word: false,
-                    ty: if formal.rest { None } else { formal.ty.clone().map(Box::new) },
+                    ty: if formal.rest {
+                        None
+                    } else {
+                        formal.ty.clone().map(Box::new)
+                    },
                 })
             })
             .collect();

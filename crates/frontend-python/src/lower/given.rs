@@ -4,9 +4,7 @@
 //! when all files are: `crate::resolve` connects those.)
 
 use ruff_python_ast::{self as ast, Expr};
-use toctou_core::ir::{
-    CallKind, Callee, Cell, FuncId, Op, TypeDef, Var, VarInfo, VarKind,
-};
+use toctou_core::ir::{CallKind, Callee, Cell, FuncId, Op, TypeDef, Var, VarInfo, VarKind};
 
 use super::call::is_class_name;
 use super::{Lower, at};
