@@ -75,9 +75,8 @@ thread_local! {
     static ARENA: Cell<Option<Allocator>> = const { Cell::new(None) };
 }
 
-/// More than this is given back: one large file must not cost memory for ever, and the analysis
-/// that follows needs it.
-const MAX_KEPT: usize = 4 << 20;
+/// More than this is given back: one huge file must not cost memory for ever.
+const MAX_KEPT: usize = 64 << 20;
 
 fn lower_here(job: Job<'_>) -> Result<Lowered, LowerError> {
     let mut allocator = ARENA.take().unwrap_or_default();
