@@ -372,7 +372,7 @@ impl<'a> Interp<'_, 'a, '_> {
             Op::Catch { dst } => Some(self.val(dst)),
             _ => None,
         });
-        matches!(args.as_slice(), [told] if caught.any(|c| c == self.val(told.value)))
+        matches!(&**args, [told] if caught.any(|c| c == self.val(told.value)))
     }
 
     fn symbolic_call(&mut self, callee: Sym, view: &CallView<'_>, value: Sym) {

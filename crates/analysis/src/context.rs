@@ -579,7 +579,7 @@ impl<'a, 'm> Context<'a, 'm> {
                         }
                     }
                     Op::Call { dst, args, .. } => {
-                        news.insert(*dst, args.as_slice());
+                        news.insert(*dst, &**args);
                     }
                     Op::Object { dst, fields } => {
                         let made: Vec<(Name, &[Arg])> = fields

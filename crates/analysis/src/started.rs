@@ -138,7 +138,7 @@ fn unnamed(mut speech: Speech<'_>) -> Vec<ClassId> {
     let product = |f: &usize| program.file_of(FuncId(*f as u32)).role == FileRole::Product;
     for f in (0..program.functions.len()).filter(product) {
         let (function, module) = (&program.functions[f], program.function_module[f]);
-        let types = function.vars.iter().filter_map(|v| v.ty.as_ref());
+        let types = function.vars.iter().filter_map(|v| v.ty.as_deref());
         let types = types.chain(&function.return_type);
         types.for_each(|ty| speech.hear(module, ty));
         for inst in function.blocks.iter().flat_map(|b| &b.insts) {

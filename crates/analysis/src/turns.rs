@@ -216,7 +216,7 @@ impl<'a> Seen<'a> {
                 ..
             } => {
                 let base = self.defs.base(*obj)?;
-                wanted(*name, base).then_some((Pos { block, inst }, args.as_slice()))
+                wanted(*name, base).then_some((Pos { block, inst }, &**args))
             }
             _ => None,
         })

@@ -219,15 +219,15 @@ pub enum Op {
     Call {
         dst: Var,
         callee: Callee,
-        args: Vec<Arg>,
+        args: Box<[Arg]>,
         kind: CallKind,
     },
     /// ``tag`…${x}…` ``: `strings` has one more element than `values`.
     TaggedTemplate {
         dst: Var,
         tag: Callee,
-        strings: Vec<Name>,
-        values: Vec<Var>,
+        strings: Box<[Name]>,
+        values: Box<[Var]>,
     },
     Await {
         dst: Var,
@@ -263,6 +263,7 @@ pub enum Op {
     },
 }
 
+/// Half of a program's memory is instructions: what is rare or long is kept elsewhere.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Inst {
     pub op: Op,
@@ -343,7 +344,8 @@ pub struct VarInfo {
     pub lent: bool,
     /// Holds a [word](Field::word).
     pub word: bool,
-    pub ty: Option<TypeRef>,
+    /// Few registers have one.
+    pub ty: Option<Box<TypeRef>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

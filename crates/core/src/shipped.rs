@@ -24,6 +24,8 @@ const MAX_PARTS: usize = 4;
 struct Index<'p> {
     ends: FxHashMap<&'p str, Vec<u32>>,
     folders: FxHashMap<&'p str, Vec<u32>>,
+    /// The length of the longest of their names.
+    longest: usize,
     endings: FxHashSet<&'p str>,
     /// All of them.
     count: usize,
@@ -34,6 +36,7 @@ impl<'p> Index<'p> {
         let mut index = Self {
             ends: FxHashMap::default(),
             folders: FxHashMap::default(),
+            longest: 0,
             endings: FxHashSet::default(),
             count: 0,
         };
@@ -58,6 +61,7 @@ impl<'p> Index<'p> {
             let mut above = path.rsplit('/').skip(1);
             if let (Some(folder), Some(_)) = (above.next(), above.next()) {
                 index.folders.entry(folder).or_default().push(at);
+                index.longest = index.longest.max(folder.len());
             }
         }
         index
@@ -65,8 +69,12 @@ impl<'p> Index<'p> {
 
     /// Files of a folder that a text names: it may be gone through.
     fn within(&self, text: &str, known: &mut FxHashSet<&'p str>, out: &mut Vec<u32>) {
-        let name = text.trim_end_matches('/').rsplit('/').next();
-        if let Some((name, files)) = name.and_then(|n| self.folders.get_key_value(n))
+        let text = text.trim_end_matches('/');
+        let slash = memchr::memrchr(b'/', text.as_bytes());
+        let name = slash.map_or(text, |slash| &text[slash + 1..]);
+        // Most texts are longer than any folder's name, and the others are words.
+        if name.len() <= self.longest
+            && let Some((name, files)) = self.folders.get_key_value(name)
             && known.insert(name)
         {
             out.extend(files);
@@ -97,7 +105,7 @@ impl<'p> Index<'p> {
             return;
         }
         // Most texts are words.
-        if !text.bytes().any(|b| matches!(b, b'.' | b'/' | b':')) {
+        if memchr::memchr3(b'.', b'/', b':', text.as_bytes()).is_none() {
             return;
         }
         let text = text.split(['?', '#']).next().unwrap_or(text);

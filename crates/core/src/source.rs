@@ -49,8 +49,10 @@ pub struct LineColumn {
 
 impl SourceFile {
     pub fn new(path: Arc<str>, text: Arc<str>, role: FileRole) -> Self {
-        let breaks = text.match_indices('\n').map(|(at, _)| at as u32 + 1);
-        let line_starts = std::iter::once(0).chain(breaks).collect();
+        let breaks = memchr::memchr_iter(b'\n', text.as_bytes());
+        let mut line_starts = Vec::with_capacity(breaks.clone().count() + 1);
+        line_starts.push(0);
+        line_starts.extend(breaks.map(|at| at as u32 + 1));
         Self {
             path,
             text,

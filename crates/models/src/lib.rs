@@ -15,7 +15,7 @@ pub mod sql;
 pub use dispatch::Asked;
 pub use load::{
     CallModelRef, ChainModelRef, ClassEntryModelRef, EntryModelRef, LoadError, MarkedEntryModelRef,
-    ModelRef, Models, TypeName, builtin_sources,
+    ModelRef, Models, TypeName,
 };
 pub use place::{PlaceBase, PlaceError, PlaceExpr};
 pub use schema::{

@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -18,8 +18,9 @@ use crate::schema::{
 
 mod builtin;
 mod check;
+mod module;
 
-pub use builtin::builtin_sources;
+use module::{ModuleTable, Table};
 
 /// A type of a library, by the module that has it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -84,55 +85,56 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-#[derive(Clone, Debug)]
-struct Table<T>(FxHashMap<Arc<str>, Vec<ModelRef<T>>>);
-
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Self(FxHashMap::default())
-    }
-}
-
-#[derive(Clone, Default, Debug)]
-struct ModuleTable {
-    calls: Table<CallModel>,
-    entries: Table<EntryModel>,
-    classes: Table<ClassEntryModel>,
-    marked: Table<MarkedEntryModel>,
-    holders: FxHashSet<Arc<str>>,
-    records: FxHashSet<Arc<str>>,
-    conflicts: FxHashSet<Arc<str>>,
-    own_to_process: FxHashSet<Arc<str>>,
-    own_to_thread: FxHashSet<Arc<str>>,
-    aliases: FxHashMap<Arc<str>, TypeName>,
-    /// Every name above, and everything that such a name is below of.
-    paths: FxHashSet<Arc<str>>,
-}
-
-impl ModuleTable {
-    fn note(&mut self, path: &str) {
-        let ends = path.match_indices(['.', '#']).map(|(at, _)| at);
-        for end in ends.chain([path.len()]) {
-            if !self.paths.contains(&path[..end]) {
-                self.paths.insert(path[..end].into());
-            }
-        }
-    }
-}
-
 /// `v2`, `v82`
 fn is_major(part: &str) -> bool {
     let digits = part.strip_prefix('v').unwrap_or_default();
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
+/// A library, taken apart.
+#[derive(Clone, Debug)]
+struct Loaded {
+    id: Arc<str>,
+    /// What is not among the models below.
+    rest: Library,
+    calls: Vec<CallModelRef>,
+    entries: Vec<EntryModelRef>,
+    classes: Vec<ClassEntryModelRef>,
+    marked: Vec<MarkedEntryModelRef>,
+    /// Those that it extends, by their places among the libraries.
+    parents: Vec<usize>,
+}
+
+impl Loaded {
+    fn new(mut library: Library, parents: Vec<usize>) -> Self {
+        let id: Arc<str> = library.id.as_str().into();
+        let home: Arc<str> = module_and_names(&library.modules[0]).0.into();
+        Self {
+            calls: call_refs(&id, &home, std::mem::take(&mut library.call)),
+            entries: plain_refs(&id, std::mem::take(&mut library.entry)),
+            classes: plain_refs(&id, std::mem::take(&mut library.class_entry)),
+            marked: plain_refs(&id, std::mem::take(&mut library.marked_entry)),
+            id,
+            rest: library,
+            parents,
+        }
+    }
+}
+
+/// One module: which libraries speak about it, by their places, and what they say. That is put
+/// together when it is first asked for: a program imports few of all the modules.
+#[derive(Clone, Default, Debug)]
+struct Known {
+    libraries: Vec<usize>,
+    table: OnceLock<Box<ModuleTable>>,
+}
+
 /// All models of one language.
 #[derive(Clone, Default, Debug)]
 pub struct Models {
     language: String,
-    /// As read; a later library may extend it.
-    libraries: Vec<Arc<Library>>,
-    modules: FxHashMap<Arc<str>, ModuleTable>,
+    libraries: Vec<Loaded>,
+    modules: FxHashMap<Arc<str>, Known>,
     methods: Table<CallModel>,
     /// Fields that make a class a table.
     record_fields: FxHashSet<Arc<str>>,
@@ -155,15 +157,11 @@ impl Models {
     /// A built-in file that does not load is left out here, and fails a test of this crate.
     pub fn builtin(language: &str) -> Self {
         let mut models = Self::empty(language);
-        // The folder says which language a file is for; the others need not be read.
-        let of_language = |name: &str| name.split_once('/').is_some_and(|(l, _)| l == language);
-        for (name, text) in builtin_sources()
-            .iter()
-            .filter(|(name, _)| of_language(name))
-        {
-            let result = models.add(name, text);
+        for library in builtin::libraries(language) {
+            let result = models.enter(library);
             debug_assert!(result.is_ok(), "{result:?}");
         }
+        models.sort_chains();
         models
     }
 
@@ -173,33 +171,32 @@ impl Models {
         let library: Library =
             toml::from_str(text).map_err(|error| syntax_error(name, text, &error))?;
         check::library(&library).map_err(|problem| invalid(name, text, problem))?;
+        self.enter(library)
+            .map_err(|problem| invalid(name, text, problem))?;
+        self.sort_chains();
+        Ok(())
+    }
+
+    fn enter(&mut self, mut library: Library) -> Result<(), check::Problem> {
         if !library.languages.contains(&self.language) {
             return Ok(());
         }
         let mut parents = Vec::new();
         for id in &library.extends {
-            let Some(parent) = self.libraries.iter().rev().find(|l| l.id == *id) else {
-                return Err(invalid(
-                    name,
-                    text,
-                    check::Problem {
-                        near: id.clone(),
-                        message: format!(
-                            "extends `{id}`, which is no library's id or is loaded later"
-                        ),
-                    },
-                ));
+            let Some(parent) = self.libraries.iter().rposition(|l| *l.id == **id) else {
+                return Err(check::Problem {
+                    near: id.clone(),
+                    message: format!("extends `{id}`, which is no library's id or is loaded later"),
+                });
             };
-            parents.push(Arc::clone(parent));
+            parents.push(parent);
         }
-        let library = Arc::new(library);
-        let mut seen = Seen::default();
-        // Own names first: whoever claims a name first within one file keeps it.
-        self.register(&library, &library, &mut seen, true);
-        for parent in &parents {
-            self.register(parent, &library, &mut seen, false);
-        }
-        self.libraries.push(library);
+        let methods = std::mem::take(&mut library.method);
+        let chains = std::mem::take(&mut library.chain);
+        let loaded = Loaded::new(library, parents);
+        self.register(&loaded, methods);
+        self.chains.extend(plain_refs(&loaded.id, chains));
+        self.libraries.push(loaded);
         Ok(())
     }
 
@@ -208,10 +205,12 @@ impl Models {
         let any = || {
             let of = |part| if is_major(part) { "v*" } else { part };
             let parts: Vec<&str> = module.split('/').map(of).collect();
-            self.modules.get(parts.join("/").as_str())
+            self.modules.get_key_value(parts.join("/").as_str())
         };
-        let found = self.modules.get(module);
-        found.or_else(|| module.contains("/v").then(any)?)
+        let found = self.modules.get_key_value(module);
+        let (module, known) = found.or_else(|| module.contains("/v").then(any)?)?;
+        let table = || Box::new(ModuleTable::of(module, &known.libraries, &self.libraries));
+        Some(known.table.get_or_init(table))
     }
 
     /// Models of a call, by the module's canonical name and the path below it:
@@ -326,7 +325,7 @@ impl Models {
 
     /// Does going through a table fail if something is added to it or taken from it meanwhile?
     pub fn fails_if_changed(&self) -> bool {
-        self.libraries.iter().any(|l| l.fails_if_changed)
+        self.libraries.iter().any(|l| l.rest.fails_if_changed)
     }
 
     /// Builder chains. The first that matches is meant; longer ones stand first.
@@ -336,31 +335,33 @@ impl Models {
 
     /// Fields and methods that say nothing about whether a thing is there.
     pub fn asides(&self) -> impl Iterator<Item = &str> {
-        let calls = self.libraries.iter().flat_map(|l| &l.call);
+        let calls = self.libraries.iter().flat_map(|l| &l.calls);
         calls.flat_map(|call| call.asides.iter().map(String::as_str))
     }
 
     /// Those of them that say that it is a folder.
     pub fn folders(&self) -> impl Iterator<Item = &str> {
-        let calls = self.libraries.iter().flat_map(|l| &l.call);
+        let calls = self.libraries.iter().flat_map(|l| &l.calls);
         calls.flat_map(|call| call.folders.iter().map(String::as_str))
     }
 
     /// What asks where a path leads, or whether it is a link.
     pub fn judges(&self) -> impl Iterator<Item = &str> {
-        let calls = self.libraries.iter().flat_map(|l| &l.call);
+        let calls = self.libraries.iter().flat_map(|l| &l.calls);
         calls.flat_map(|call| call.judged_by.iter().map(String::as_str))
     }
 
     /// Methods of exported objects that a runtime calls, and the modules of who says so.
     pub fn export_entries(&self) -> impl Iterator<Item = (&[String], &ExportEntryModel)> {
         let libraries = self.libraries.iter();
-        libraries.flat_map(|l| l.export_entry.iter().map(|e| (l.modules.as_slice(), e)))
+        libraries.flat_map(|Loaded { rest: l, .. }| {
+            l.export_entry.iter().map(|e| (l.modules.as_slice(), e))
+        })
     }
 
     /// Which type argument of a class a field is of, by module, class and field.
     pub fn generics(&self) -> impl Iterator<Item = (&str, &str, &str, u32)> {
-        self.libraries.iter().flat_map(|l| {
+        self.libraries.iter().flat_map(|Loaded { rest: l, .. }| {
             let fields = l.generic.iter().flat_map(|g| {
                 let each = |name| g.fields.iter().map(move |(f, i)| (name, f, *i));
                 g.names.iter().flat_map(each)
@@ -375,7 +376,7 @@ impl Models {
 
     /// How packages run handlers, those that were said last first.
     pub(crate) fn runs(&self) -> impl Iterator<Item = &RunsModel> {
-        self.libraries.iter().rev().flat_map(|l| &l.runs)
+        self.libraries.iter().rev().flat_map(|l| &l.rest.runs)
     }
 
     /// Is there anything to say about this path, or about something below it?
@@ -415,195 +416,92 @@ impl Models {
         self.table(module)?.aliases.get(plain_path(path))
     }
 
-    /// Enters `source`'s models under `target`'s modules. They are one and the
-    /// same library unless `target` extends `source`.
-    fn register(&mut self, source: &Library, target: &Library, seen: &mut Seen, own: bool) {
-        let id: Arc<str> = target.id.as_str().into();
-        let home = module_and_names(&source.modules[0]).0;
-        let calls: Vec<_> = source
-            .call
-            .iter()
-            .map(|model| call_ref(&id, home, model))
-            .collect();
-        let entries: Vec<_> = source.entry.iter().map(|m| plain_ref(&id, m)).collect();
-        let classes: Vec<_> = source
-            .class_entry
-            .iter()
-            .map(|m| plain_ref(&id, m))
-            .collect();
-
-        let marked: Vec<_> = source
-            .marked_entry
-            .iter()
-            .map(|m| plain_ref(&id, m))
-            .collect();
-
-        // Names of this source: a second model of one name is a variant, but
-        // the same name from another source (a parent) does not add to it.
-        let mut now = FxHashSet::default();
-        for spec in &target.modules {
-            let (module, below) = module_and_names(spec);
-            let table = self.modules.entry(module.into()).or_default();
-            for model in &calls {
-                for name in &model.names {
-                    let Some(path) = below.path(name) else {
-                        continue;
-                    };
-                    let key = ("call", module.to_owned(), path.clone());
-                    if seen.done.contains(&key) {
-                        continue;
-                    }
-                    table.note(&path);
-                    table.calls.put(path, model, now.insert(key));
-                }
-            }
-            for model in &entries {
-                for name in model.names.iter().filter(|name| !name.starts_with("*#")) {
-                    let Some(path) = below.path(name) else {
-                        continue;
-                    };
-                    let key = ("entry", module.to_owned(), path.clone());
-                    if seen.done.contains(&key) {
-                        continue;
-                    }
-                    table.note(&path);
-                    table.entries.put(path, model, now.insert(key));
-                }
-            }
-            for model in &classes {
-                for name in &model.names {
-                    let Some(path) = below.path(name) else {
-                        continue;
-                    };
-                    let key = ("class", module.to_owned(), path.clone());
-                    if seen.done.contains(&key) {
-                        continue;
-                    }
-                    table.note(&path);
-                    table.classes.put(path, model, now.insert(key));
-                }
-            }
-            for model in &marked {
-                for name in &model.names {
-                    let Some(path) = below.path(name) else {
-                        continue;
-                    };
-                    let key = ("marked", module.to_owned(), path.clone());
-                    if seen.done.contains(&key) {
-                        continue;
-                    }
-                    table.marked.put(path, model, now.insert(key));
-                }
-            }
-            let names = source.holders.iter().filter_map(|n| below.path(n));
-            table.holders.extend(names.map(Into::into));
-            let names = source.records.iter().filter_map(|n| below.path(n));
-            table.records.extend(names.map(Into::into));
-            let names = source.conflicts.iter().filter_map(|n| below.path(n));
-            table.conflicts.extend(names.map(Into::into));
-            let names = source.own_to_process.iter().filter_map(|n| below.path(n));
-            table.own_to_process.extend(names.map(Into::into));
-            let names = source.own_to_thread.iter().filter_map(|n| below.path(n));
-            table.own_to_thread.extend(names.map(Into::into));
-            for (name, ty) in &source.aliases {
-                let Some(path) = below.path(name) else {
-                    continue;
-                };
-                table.note(&path);
-                if own || !table.aliases.contains_key(path.as_str()) {
-                    table.aliases.insert(path.into(), type_name(home, ty));
-                }
+    /// Enters what is not said of one module, and which modules the rest is about.
+    fn register(&mut self, loaded: &Loaded, methods: Vec<CallModel>) {
+        let at = self.libraries.len();
+        for spec in &loaded.rest.modules {
+            let module = module_and_names(spec).0;
+            let known = match self.modules.get_mut(module) {
+                Some(known) => known,
+                None => self.modules.entry(module.into()).or_default(),
+            };
+            known.table.take();
+            if known.libraries.last() != Some(&at) {
+                known.libraries.push(at);
             }
         }
-        seen.done.extend(now);
-        if !own {
-            return;
-        }
-
+        let home: Arc<str> = module_and_names(&loaded.rest.modules[0]).0.into();
         let mut now = FxHashSet::default();
-        for model in &source.method {
-            let model = call_ref(&id, home, model);
+        for model in call_refs(&loaded.id, &home, methods) {
             for name in &model.names {
-                self.methods
-                    .put(name.clone(), &model, now.insert(name.clone()));
+                let first = !now.contains(name) && now.insert(name.clone());
+                self.methods.put(name, &model, first);
             }
         }
         let mut now = FxHashSet::default();
-        for model in &entries {
+        for model in &loaded.entries {
             for name in &model.names {
                 if let Some(method) = name.strip_prefix("*#") {
-                    self.ducks
-                        .put(method.to_owned(), model, now.insert(method.to_owned()));
+                    self.ducks.put(method, model, now.insert(method));
                 }
             }
         }
-        let any = classes.iter().filter(|m| m.names.iter().any(|n| n == "*"));
+        let classes = loaded.classes.iter();
+        let any = classes.filter(|m| m.names.iter().any(|n| n == "*"));
         self.any_classes.extend(any.cloned());
-        for name in source.records.iter().filter_map(|n| n.strip_prefix('.')) {
+        let records = loaded.rest.records.iter();
+        for name in records.filter_map(|n| n.strip_prefix('.')) {
             self.record_fields.insert(name.into());
         }
-        for model in &source.chain {
-            self.chains.push(plain_ref(&id, model));
-        }
-        // A user's library comes last and must still win among equals.
+    }
+
+    /// A user's library comes last and must still win among equals.
+    fn sort_chains(&mut self) {
         let libraries: FxHashMap<&str, usize> = self
             .libraries
             .iter()
             .enumerate()
-            .map(|(i, library)| (library.id.as_str(), i))
+            .map(|(i, library)| (&*library.id, i))
             .collect();
-        let newest = self.libraries.len();
         self.chains.sort_by_key(|chain| {
-            let age = libraries.get(&*chain.library).copied().unwrap_or(newest);
+            let age = libraries.get(&*chain.library).copied();
             (std::cmp::Reverse(chain.steps.len()), std::cmp::Reverse(age))
         });
     }
 }
 
-/// What was entered by earlier sources of the same file: kind, module, path.
-#[derive(Default)]
-struct Seen {
-    done: FxHashSet<(&'static str, String, String)>,
-}
-
-impl<T> Table<T> {
-    fn get(&self, key: &str) -> Option<&[ModelRef<T>]> {
-        self.0.get(key).map(Vec::as_slice)
-    }
-
-    /// `first`: the name is new in this file, so what older files said is dropped.
-    fn put(&mut self, key: String, model: &ModelRef<T>, first: bool) {
-        let list = self.0.entry(key.into()).or_default();
-        if first {
-            list.clear();
-        }
-        list.push(model.clone());
-    }
-}
-
-fn plain_ref<T: Clone>(library: &Arc<str>, model: &T) -> ModelRef<T> {
-    ModelRef {
+fn plain_refs<T>(library: &Arc<str>, models: Vec<T>) -> Vec<ModelRef<T>> {
+    let plain = |model| ModelRef {
         library: Arc::clone(library),
-        model: Arc::new(model.clone()),
+        model: Arc::new(model),
         result_type: None,
-    }
+    };
+    models.into_iter().map(plain).collect()
 }
 
-fn call_ref(library: &Arc<str>, home: &str, model: &CallModel) -> CallModelRef {
-    let ty = check::result_type(model);
-    ModelRef {
-        library: Arc::clone(library),
-        model: Arc::new(model.clone()),
-        result_type: ty.map(|ty| type_name(home, ty)),
-    }
+fn call_refs(library: &Arc<str>, home: &Arc<str>, models: Vec<CallModel>) -> Vec<CallModelRef> {
+    let call = |model| {
+        let ty = check::result_type(&model);
+        ModelRef {
+            library: Arc::clone(library),
+            result_type: ty.map(|ty| type_name(home, ty)),
+            model: Arc::new(model),
+        }
+    };
+    models.into_iter().map(call).collect()
 }
 
 /// `Pool` is of the library's first module; `pg:Client` says its own.
-fn type_name(home: &str, text: &str) -> TypeName {
-    let (module, name) = text.rsplit_once(':').unwrap_or((home, text));
-    TypeName {
-        module: module.into(),
-        name: name.into(),
+fn type_name(home: &Arc<str>, text: &str) -> TypeName {
+    match text.rsplit_once(':') {
+        Some((module, name)) => TypeName {
+            module: module.into(),
+            name: name.into(),
+        },
+        None => TypeName {
+            module: Arc::clone(home),
+            name: text.into(),
+        },
     }
 }
 

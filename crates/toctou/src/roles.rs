@@ -98,8 +98,11 @@ pub(crate) fn generated(path: &str) -> Option<&str> {
 /// Long lines, and not just one long string in a small file.
 pub(crate) fn is_minified(text: &str) -> bool {
     const SMALL: usize = 5 * 1024;
-    let lines = || text.bytes().filter(|&b| b == b'\n').count() + 1;
-    text.len() >= SMALL && (text.len() / lines() > 500 || is_made_for_a_browser(text))
+    // As many lines as there are where each has one byte too many: others are seen to have
+    // more of them soon.
+    let long = text.len() / 501;
+    let mut breaks = text.bytes().filter(|&b| b == b'\n');
+    text.len() >= SMALL && (breaks.nth(long - 1).is_none() || is_made_for_a_browser(text))
 }
 
 /// A bundle of a page, which has its styles in it, line by line: half of it are long lines of code.
@@ -108,11 +111,19 @@ fn is_made_for_a_browser(text: &str) -> bool {
     const LONG: usize = 2_000;
     // Of every so many characters of code one ends a statement or begins a list of arguments.
     const SPARSE: usize = 60;
+    let mut short = 0;
+    let mut lines = text.split('\n').filter(|line| line.len() <= LONG);
+    // Most are seen to be something else half-way.
+    if lines.any(|line| {
+        short += line.len() + 1;
+        short * 2 > text.len()
+    }) {
+        return false;
+    }
     let long = || text.split('\n').filter(|line| line.len() > LONG);
     let size: usize = long().map(str::len).sum();
     let is_mark = |b: &u8| matches!(b, b';' | b'(');
-    size * 2 >= text.len()
-        && long().flat_map(str::bytes).filter(is_mark).count() * SPARSE >= size
+    long().flat_map(str::bytes).filter(is_mark).count() * SPARSE >= size
         && ["document.createElement", "document.querySelector"]
             .iter()
             .any(|call| text.contains(call))

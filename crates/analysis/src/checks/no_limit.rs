@@ -69,7 +69,9 @@ pub fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
     if tools.is_empty() {
         return;
     }
-    let (costly, cheap, bounded) = costs(cx);
+    let handlers = tools.iter().map(|&i| cx.entries[i].handler);
+    let called = order::reachable(edges, handlers);
+    let (costly, cheap, bounded) = costs(cx, &called);
     let callers = order::reverse(edges);
     let near = up(cx, &callers, &costly, &bounded);
     let far = up(cx, &callers, &cheap, &bounded);
@@ -114,13 +116,16 @@ pub fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
     }
 }
 
-/// Per function: its first costly call, its first call that goes out at all,
+/// Per function that is called for a tool: its first costly call, its first call that goes out at all,
 /// and whether it bounds what it does.
-fn costs(cx: &mut Context<'_, '_>) -> (Vec<Option<Cost>>, Vec<Option<Cost>>, Vec<bool>) {
+fn costs(
+    cx: &mut Context<'_, '_>,
+    called: &[bool],
+) -> (Vec<Option<Cost>>, Vec<Option<Cost>>, Vec<bool>) {
     let program = cx.program;
     let n = program.functions.len();
     let (mut costly, mut cheap, mut bounded) = (vec![None; n], vec![None; n], vec![false; n]);
-    for f in 0..n {
+    for f in (0..n).filter(|&f| called[f]) {
         let id = FuncId(f as u32);
         let function = program.function(id);
         for (at, call, inst) in code::calls(function) {

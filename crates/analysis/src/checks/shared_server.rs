@@ -38,21 +38,17 @@ struct Found {
 }
 
 pub fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
-    let found = candidates(cx);
-    if found.is_empty() {
-        return;
-    }
     let routes: Vec<FuncId> = cx
         .entries
         .iter()
         .filter(|e| e.kind == EntryKind::Route)
         .map(|e| e.handler)
         .collect();
+    if routes.is_empty() {
+        return;
+    }
     let per_request = order::reachable(edges, routes);
-    let found: Vec<Found> = found
-        .into_iter()
-        .filter(|c| per_request[c.func.0 as usize])
-        .collect();
+    let found = candidates(cx, &per_request);
     if found.is_empty() {
         return;
     }
@@ -84,10 +80,10 @@ pub fn check(cx: &mut Context<'_, '_>, edges: &[Vec<u32>]) {
     cx.defects.extend(out);
 }
 
-fn candidates(cx: &mut Context<'_, '_>) -> Vec<Found> {
+fn candidates(cx: &mut Context<'_, '_>, per_request: &[bool]) -> Vec<Found> {
     let program = cx.program;
     let mut out = Vec::new();
-    for f in 0..program.functions.len() {
+    for f in (0..program.functions.len()).filter(|&f| per_request[f]) {
         let id = FuncId(f as u32);
         for (_, call, inst) in code::calls(program.function(id)) {
             let Op::Call {

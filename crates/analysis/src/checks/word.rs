@@ -26,7 +26,7 @@ pub(super) fn is_word(cx: &mut Context<'_, '_>, spot: Spot) -> bool {
         Spot::Variable(cell) => {
             let info = &cx.program.function(cell.owner).vars[cell.var.0 as usize];
             let module = cx.program.function_module[cell.owner.0 as usize];
-            match &info.ty {
+            match info.ty.as_deref() {
                 Some(ty) => (module, ty.clone()),
                 None => return info.word,
             }

@@ -32,7 +32,7 @@ fn asks_a_list(interp: &Interp<'_, '_, '_>, mut cond: Var) -> bool {
                 args,
                 ..
             } => {
-                let [name] = args.as_slice() else {
+                let [name] = &**args else {
                     return false;
                 };
                 let syms = &interp.cx.syms;

@@ -194,7 +194,7 @@ impl Interp<'_, '_, '_> {
             .get(v.0 as usize)?
             .ty
             .clone()?;
-        Some((self.cx.program.function_module[f.0 as usize], ty))
+        Some((self.cx.program.function_module[f.0 as usize], *ty))
     }
 
     /// `x.(T)`: the value is a `T`, unless it is said to be something else as well.

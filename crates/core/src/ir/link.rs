@@ -32,6 +32,9 @@ impl Program {
             files,
             ..Self::default()
         };
+        let functions = modules.iter().map(|module| module.functions.len()).sum();
+        program.functions.reserve_exact(functions);
+        program.function_module.reserve_exact(functions);
         let mut first_class = Vec::with_capacity(modules.len());
         let mut extensions: Vec<Extension> = Vec::new();
         for (index, mut module) in modules.into_iter().enumerate() {
@@ -70,11 +73,12 @@ impl Program {
             func: self.functions.len() as u32,
             class: self.classes.len() as u32,
         };
-        for mut function in module.functions {
-            map.function(&mut function);
-            self.functions.push(function);
+        let mut functions = module.functions;
+        for function in &mut functions {
+            map.function(function);
             self.function_module.push(id);
         }
+        self.functions.append(&mut functions);
         for mut class in module.classes {
             map.name(&mut class.name);
             class.extends.iter_mut().for_each(|n| map.name(n));
@@ -235,7 +239,9 @@ impl Remap {
         f.decorators.iter_mut().for_each(|n| self.name(n));
         for var in &mut f.vars {
             var.name.iter_mut().for_each(|n| self.name(n));
-            self.opt_type(&mut var.ty);
+            if let Some(ty) = &mut var.ty {
+                self.ty(ty);
+            }
         }
         for block in &mut f.blocks {
             for inst in &mut block.insts {

@@ -146,7 +146,7 @@ impl<'a> Check<'a> {
         self.opt_type(function.return_type.as_ref());
         for info in &function.vars {
             info.name.iter().for_each(|n| self.name(*n));
-            self.opt_type(info.ty.as_ref());
+            self.opt_type(info.ty.as_deref());
         }
         for param in &function.params {
             match function.vars.get(param.0 as usize) {

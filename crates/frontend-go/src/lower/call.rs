@@ -35,7 +35,7 @@ impl<'t> Lower<'t> {
             Op::Call {
                 dst,
                 callee,
-                args,
+                args: args.into(),
                 kind: CallKind::Plain,
             },
         );
@@ -182,7 +182,7 @@ impl<'t> Lower<'t> {
                         Op::Call {
                             dst,
                             callee: Callee::Value(callee),
-                            args,
+                            args: args.into(),
                             kind: CallKind::Plain,
                         },
                     );
@@ -206,7 +206,7 @@ impl<'t> Lower<'t> {
             captured: false,
             lent: false,
             word: false,
-            ty,
+            ty: ty.map(Box::new),
         })
     }
 

@@ -238,7 +238,7 @@ impl<'t> Lower<'t> {
         if let Some(info) = self.f.vars.get_mut(var.0 as usize)
             && info.ty.is_none()
         {
-            info.ty = ty;
+            info.ty = ty.map(Box::new);
             info.word = word;
         }
     }
@@ -251,7 +251,7 @@ impl<'t> Lower<'t> {
             captured: false,
             lent: false,
             word: false,
-            ty,
+            ty: ty.map(Box::new),
         });
         self.emit(
             at,

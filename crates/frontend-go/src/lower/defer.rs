@@ -154,7 +154,7 @@ impl<'t> Lower<'t> {
                 Op::Call {
                     dst,
                     callee,
-                    args,
+                    args: args.into(),
                     kind: CallKind::Plain,
                 },
             );

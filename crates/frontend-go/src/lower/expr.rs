@@ -125,7 +125,7 @@ impl<'t> Lower<'t> {
             captured: false,
             lent: false,
             word: false,
-            ty,
+            ty: ty.map(Box::new),
         });
         self.emit(at, Op::Copy { dst, src });
         dst

@@ -33,7 +33,7 @@ impl<'t> Lower<'t> {
                 Op::Call {
                     dst: result,
                     callee: toctou_core::ir::Callee::Value(dst),
-                    args: Vec::new(),
+                    args: Box::default(),
                     kind: toctou_core::ir::CallKind::Plain,
                 },
             );
@@ -47,7 +47,7 @@ impl<'t> Lower<'t> {
                 Op::Call {
                     dst: result,
                     callee: toctou_core::ir::Callee::Value(dst),
-                    args: Vec::new(),
+                    args: Box::default(),
                     kind: toctou_core::ir::CallKind::Plain,
                 },
             );
@@ -118,7 +118,7 @@ impl<'t> Lower<'t> {
                     captured: false,
                     lent: false,
                     word: false,
-                    ty: formal.ty,
+                    ty: formal.ty.map(Box::new),
                 })
             })
             .collect();
@@ -314,7 +314,11 @@ impl<'t> Lower<'t> {
                     captured: false,
                     lent: false,
                     word: false,
-                    ty: if formal.rest { None } else { formal.ty.clone() },
+                    ty: if formal.rest {
+                        None
+                    } else {
+                        formal.ty.clone().map(Box::new)
+                    },
                 })
             })
             .collect();

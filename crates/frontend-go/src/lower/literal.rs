@@ -61,7 +61,7 @@ impl<'t> Lower<'t> {
             captured: false,
             lent: false,
             word: false,
-            ty,
+            ty: ty.map(Box::new),
         })
     }
 

@@ -104,7 +104,7 @@ impl<'t> Lower<'t> {
                         Op::Call {
                             dst,
                             callee,
-                            args,
+                            args: args.into(),
                             kind: CallKind::Spawn,
                         },
                     );

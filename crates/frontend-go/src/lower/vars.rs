@@ -113,7 +113,7 @@ impl<'t> Lower<'t> {
             captured,
             lent: false,
             word: false,
-            ty,
+            ty: ty.map(Box::new),
         });
         let slot = if captured {
             Slot::Cell(Cell {

@@ -111,7 +111,7 @@ fn signature(module: &Module, name: Name, func: FuncId) -> String {
         let mut ty = function
             .vars
             .get(param.0 as usize)
-            .and_then(|v| v.ty.as_ref());
+            .and_then(|v| v.ty.as_deref());
         while let Some(element) = ty.and_then(|ty| ty.element.as_deref()) {
             ty = Some(element);
         }

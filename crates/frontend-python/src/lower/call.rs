@@ -56,7 +56,7 @@ impl<'a> Lower<'a> {
             Op::Call {
                 dst,
                 callee,
-                args,
+                args: args.into(),
                 kind,
             },
         );

@@ -36,10 +36,10 @@ impl<'a> Lower<'a> {
     fn set_var_type(&mut self, var: Var, name: &str) {
         let name = self.names.intern(name);
         if let Some(info) = self.f.vars.get_mut(var.0 as usize) {
-            info.ty = Some(TypeRef {
+            info.ty = Some(Box::new(TypeRef {
                 name,
                 element: None,
-            });
+            }));
         }
     }
 
@@ -56,10 +56,10 @@ impl<'a> Lower<'a> {
                     captured: true,
                     lent: false,
                     word: false,
-                    ty: Some(TypeRef {
+                    ty: Some(Box::new(TypeRef {
                         name: ty,
                         element: None,
-                    }),
+                    })),
                 };
                 let module = self.outer.first_mut().unwrap_or(&mut self.f);
                 let var = module.var(info);

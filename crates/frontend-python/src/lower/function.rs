@@ -261,7 +261,7 @@ impl<'a> Lower<'a> {
             captured: false,
             lent: false,
             word: false,
-            ty,
+            ty: ty.map(Box::new),
         })
     }
 

@@ -4,9 +4,7 @@
 //! when all files are: `crate::resolve` connects those.)
 
 use ruff_python_ast::{self as ast, Expr};
-use toctou_core::ir::{
-    CallKind, Callee, Cell, FuncId, Op, TypeDef, TypeRef, Var, VarInfo, VarKind,
-};
+use toctou_core::ir::{CallKind, Callee, Cell, FuncId, Op, TypeDef, Var, VarInfo, VarKind};
 
 use super::call::is_class_name;
 use super::{Lower, at};
@@ -50,11 +48,8 @@ impl<'a> Lower<'a> {
     }
 
     fn instead_of(&mut self, param: &ast::Parameter, raw: Var) -> Var {
-        let ty: Option<TypeRef> = self
-            .f
-            .vars
-            .get(raw.0 as usize)
-            .and_then(|info| info.ty.clone());
+        let of = self.f.vars.get(raw.0 as usize);
+        let ty = of.and_then(|info| info.ty.clone());
         let name = Some(self.names.intern(param.name.as_str()));
         self.f.var(VarInfo {
             name,

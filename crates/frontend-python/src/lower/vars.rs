@@ -151,7 +151,7 @@ impl<'a> Lower<'a> {
         if let Some(info) = state.and_then(|s| s.vars.get_mut(cell.var.0 as usize))
             && info.ty.is_none()
         {
-            info.ty = ty;
+            info.ty = ty.map(Box::new);
         }
     }
 }

@@ -150,7 +150,7 @@ fn call(module: &mut Module, f: usize, i: usize, cell: Cell) {
         Op::Call {
             dst: made,
             callee: Callee::Value(maker),
-            args: Vec::new(),
+            args: Box::default(),
             kind: CallKind::Plain,
         },
         Op::Await {

@@ -195,7 +195,7 @@ impl Lower<'_> {
             if let Some(ident) = super::function::simple(pat) {
                 let var = self.declare_local(at, &ident, None, true);
                 if let Some(info) = self.f.vars.get_mut(var.0 as usize) {
-                    info.ty = ty;
+                    info.ty = ty.map(Box::new);
                 }
             }
             return;
@@ -249,7 +249,7 @@ impl Lower<'_> {
         if let Some(info) = self.f.vars.get_mut(local.var.0 as usize)
             && info.ty.is_none()
         {
-            info.ty = ty;
+            info.ty = ty.map(Box::new);
         }
         let is_guard = guard_call(init).is_some() || held.is_some() && gives_guard(init);
         let taken = !is_guard && self.comes_from_guard(init);

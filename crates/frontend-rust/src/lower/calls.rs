@@ -27,7 +27,7 @@ impl Lower<'_> {
         self.op(at, |dst| Op::Call {
             dst,
             callee: Callee::Value(callee),
-            args,
+            args: args.into(),
             kind: CallKind::Plain,
         })
     }
@@ -169,10 +169,10 @@ impl Lower<'_> {
                     .and_then(|i| i.ty),
             };
             if let (Some(name), Some(info)) = (item, self.f.vars.get_mut(value.0 as usize)) {
-                info.ty = Some(toctou_core::ir::TypeRef {
+                info.ty = Some(Box::new(toctou_core::ir::TypeRef {
                     name,
                     element: None,
-                });
+                }));
             }
         }
         value
@@ -188,7 +188,7 @@ impl Lower<'_> {
         self.op(at, |dst| Op::Call {
             dst,
             callee: Callee::Method { obj, name },
-            args,
+            args: args.into(),
             kind: CallKind::Plain,
         })
     }

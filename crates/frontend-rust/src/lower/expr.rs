@@ -377,7 +377,7 @@ impl Lower<'_> {
             None
         };
         if let Some(info) = self.f.vars.get_mut(value.0 as usize) {
-            info.ty = ty;
+            info.ty = ty.map(Box::new);
         }
         value
     }

@@ -97,7 +97,7 @@ impl Lower<'_> {
             }
             let ty = self.type_ref(of);
             if let Some(info) = self.f.vars.get_mut(var.0 as usize) {
-                info.ty = ty;
+                info.ty = ty.map(Box::new);
             }
         }
         if let Some(ident) = simple(pat)

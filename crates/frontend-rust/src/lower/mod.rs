@@ -391,7 +391,7 @@ impl<'t> Lower<'t> {
             None => &mut self.f,
         };
         if let Some(info) = init.vars.get_mut(var.0 as usize) {
-            info.ty = ty;
+            info.ty = ty.map(Box::new);
         }
     }
 

@@ -56,7 +56,7 @@ impl Lower<'_> {
                     if let Some((0, local)) = self.local(name)
                         && let Some(info) = self.f.vars.get_mut(local.var.0 as usize)
                     {
-                        info.ty = ty;
+                        info.ty = ty.map(Box::new);
                     }
                 }
             }

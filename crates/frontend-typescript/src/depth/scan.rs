@@ -151,7 +151,13 @@ impl Scanner<'_> {
                     self.newline = true;
                     self.at += 1;
                 }
-                b' ' | b'\t' | b'\r' => self.at += 1,
+                b' ' | b'\t' | b'\r' => {
+                    self.at += 1;
+                    // Most are indentation.
+                    while self.peek(0) == b' ' {
+                        self.at += 1;
+                    }
+                }
                 b'/' => self.slash(),
                 b'"' | b'\'' => {
                     self.begins_operand(b"");

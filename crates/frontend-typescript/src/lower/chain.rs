@@ -231,7 +231,7 @@ impl<'a> Lower<'a, '_> {
             Op::Call {
                 dst,
                 callee,
-                args,
+                args: args.into(),
                 kind: CallKind::Plain,
             },
         );
@@ -252,7 +252,7 @@ impl<'a> Lower<'a, '_> {
             Op::Call {
                 dst,
                 callee,
-                args,
+                args: args.into(),
                 kind: CallKind::New,
             },
         );

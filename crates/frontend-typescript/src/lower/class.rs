@@ -233,7 +233,7 @@ impl<'a> Lower<'a, '_> {
             Op::Call {
                 dst,
                 callee: Callee::Super(None),
-                args,
+                args: args.into(),
                 kind: CallKind::Plain,
             },
         );

@@ -304,7 +304,7 @@ impl<'a> Lower<'a, '_> {
             captured: false,
             lent: false,
             word: false,
-            ty,
+            ty: ty.map(Box::new),
         })
     }
 

@@ -222,7 +222,7 @@ impl<'a> Lower<'a, '_> {
             .state(index)
             .and_then(|state| state.vars.get_mut(cell.var.0 as usize))
         {
-            info.ty = ty;
+            info.ty = ty.map(Box::new);
         }
     }
 

@@ -8,6 +8,7 @@ use crate::schema::{
     CallModel, Callback, Do, Effect, EntryModel, Library, Place, ResultModel, When,
 };
 
+#[derive(Debug)]
 pub(super) struct Problem {
     /// Text in the file next to which to point.
     pub(super) near: String,

@@ -18,10 +18,11 @@ pub(super) fn mark(
 ) {
     promote(frontend, sources);
     let packages = packages(frontend, manifests);
+    let package: Vec<&str> = paths.iter().map(|p| package_of(p, &packages)).collect();
     for programs in (frontend.programs)(paths, manifests) {
         let used = reached(paths, &sources.modules, &programs, frontend.loads, guides);
-        for ((file, used), path) in sources.files.iter_mut().zip(used).zip(paths) {
-            let ours = package_of(path, &packages) == programs.folder;
+        for ((file, used), package) in sources.files.iter_mut().zip(used).zip(&package) {
+            let ours = *package == programs.folder;
             if ours && !used && file.role == FileRole::Product {
                 file.role = FileRole::Unused;
             }

@@ -1,5 +1,7 @@
 //! Skipping what is not code: strings, templates, comments, regular expressions.
 
+use memchr::{memchr, memchr_iter};
+
 use super::{Bracket, Last, Scanner};
 
 impl Scanner<'_> {
@@ -45,15 +47,16 @@ impl Scanner<'_> {
         match self.peek(1) {
             b'/' => {
                 let rest = self.text.get(self.at..).unwrap_or_default();
-                self.at += rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
+                self.at += memchr(b'\n', rest).unwrap_or(rest.len());
             }
             b'*' => {
                 self.at += 2;
-                while self.at < self.text.len() && !(self.peek(0) == b'*' && self.peek(1) == b'/') {
-                    self.newline |= self.peek(0) == b'\n';
-                    self.at += 1;
-                }
-                self.at += 2;
+                let rest = self.text.get(self.at..).unwrap_or_default();
+                let closes = |at: &usize| *at > 0 && rest.get(at - 1) == Some(&b'*');
+                let end = memchr_iter(b'/', rest).find(closes);
+                let length = end.map_or(rest.len(), |slash| slash - 1);
+                self.newline |= memchr(b'\n', rest.get(..length).unwrap_or_default()).is_some();
+                self.at += length + 2;
             }
             next => {
                 if self.jsx && next == b'>' {
