@@ -407,8 +407,9 @@ impl Cfg {
         // With the handler that a failure has led to: what decided how far its `try` came
         // did not decide about the handler.
         let mut stack: Vec<(u32, Option<BlockId>)> = vec![(block, None)];
-        let mut seen = FxHashSet::default();
-        seen.insert((block, None));
+        let mut seen = vec![false; direct.len()];
+        seen[block as usize] = true;
+        let mut seen_failed: SmallVec<[(u32, BlockId); 8]> = SmallVec::new();
         while let Some((b, failed)) = stack.pop() {
             for &control in &direct[b as usize] {
                 let within = self.fails_to[control.block as usize];
@@ -421,7 +422,18 @@ impl Cfg {
                     _ if tried => failed,
                     _ => None,
                 };
-                if seen.insert((control.block, next)) {
+                let is_new = match next {
+                    None => !std::mem::replace(&mut seen[control.block as usize], true),
+                    Some(handler) => {
+                        let way = (control.block, handler);
+                        let is_new = !seen_failed.contains(&way);
+                        if is_new {
+                            seen_failed.push(way);
+                        }
+                        is_new
+                    }
+                };
+                if is_new {
                     stack.push((control.block, next));
                 }
             }

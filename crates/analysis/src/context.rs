@@ -311,6 +311,8 @@ impl<'a, 'm> Context<'a, 'm> {
                 instance: true,
             }),
         };
+        let blocks = program.functions.iter().flat_map(|f| &f.blocks);
+        let room = blocks.map(|block| block.insts.len()).sum();
         let mut cx = Self {
             has_threads: program
                 .modules
@@ -325,7 +327,7 @@ impl<'a, 'm> Context<'a, 'm> {
             settled,
             turns: crate::turns::Turns::default(),
             started,
-            syms: Syms::default(),
+            syms: Syms::with_room_for(room),
             marks: crate::interp::marks::Marks::default(),
             sets: std::cell::RefCell::default(),
             summaries: vec![None; program.functions.len()],

@@ -347,8 +347,8 @@ impl Growing {
         }
     }
 
-    pub fn end(self) -> Deps {
-        match self.one {
+    pub fn end(&mut self) -> Deps {
+        match self.one.take() {
             Some(one) => one,
             None => Deps(self.words.as_slice().into()),
         }

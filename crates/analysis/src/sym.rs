@@ -123,6 +123,15 @@ struct Info {
 }
 
 impl Syms {
+    /// With room for so many terms: to move them costs more than what is never touched.
+    pub fn with_room_for(count: usize) -> Self {
+        Self {
+            kinds: IndexMap::with_capacity_and_hasher(count, FxBuildHasher),
+            info: Vec::with_capacity(count),
+            ..Self::default()
+        }
+    }
+
     pub fn kind(&self, sym: Sym) -> &SymKind {
         match self.kinds.get_index(sym.0 as usize) {
             Some((kind, ())) => kind,

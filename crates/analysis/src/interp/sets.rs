@@ -139,7 +139,7 @@ impl Union {
         }
     }
 
-    pub(crate) fn end(mut self, sets: &mut Sets) -> Deps {
+    pub(crate) fn end(&mut self, sets: &mut Sets) -> Deps {
         self.rest.extend(&self.large);
         sets.own(self.rest.end())
     }
