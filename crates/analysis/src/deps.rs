@@ -378,16 +378,24 @@ fn merged(a: &[u64], b: &[u64]) -> Option<Buffer> {
     if a.len() + b.len() > MAX_DEPS && is_asked(a, b) {
         let adds = |w: &u64| (w & ASKED == 0 || a.len() < MAX_DEPS) && a.binary_search(w).is_err();
         return b.iter().any(adds).then(|| {
-            let all = Deps::from_words(&mut [a, b].concat());
-            Buffer::from_slice(&all.0)
+            let mut all = Vec::with_capacity(a.len() + b.len());
+            unite(a, b, usize::MAX, |word| all.push(word));
+            let count = settle(&mut all);
+            Buffer::from_slice(&all[..count])
         });
     }
     if !adds(a, b) {
         return None;
     }
     let mut merged = Buffer::new();
+    unite(a, b, MAX_DEPS, |word| merged.push(word));
+    Some(merged)
+}
+
+/// The words of two sorted lists in order, each once, up to so many.
+fn unite(a: &[u64], b: &[u64], most: usize, mut put: impl FnMut(u64)) {
     let (mut i, mut j) = (0, 0);
-    while merged.len() < MAX_DEPS {
+    for _ in 0..most {
         let next = match (a.get(i), b.get(j)) {
             (Some(x), Some(y)) => {
                 i += usize::from(x <= y);
@@ -404,9 +412,37 @@ fn merged(a: &[u64], b: &[u64]) -> Option<Buffer> {
             }
             (None, None) => break,
         };
-        merged.push(next);
+        put(next);
     }
-    Some(merged)
+}
+
+/// Leaves out, of words in order, what says nothing, or is too much. So many are left.
+fn settle(words: &mut [u64]) -> usize {
+    let mut count = words.len();
+    if is_asked(words, &[]) {
+        // Who has it itself has no need of the answer. It stands a few words before.
+        count = retain(words, |before, word| {
+            let of_same = before.iter().rev().take_while(|w| *w >> 4 == word >> 4);
+            word & ASKED == 0 || !of_same.into_iter().any(|w| *w == word & !ASKED)
+        });
+        if count > MAX_DEPS {
+            // What it was made from matters more than what was asked about.
+            count = retain(&mut words[..count], |_, word| word & ASKED == 0);
+        }
+    }
+    count.min(MAX_DEPS)
+}
+
+/// Keeps, in place, the words that are wanted, seeing those that were kept before.
+fn retain(words: &mut [u64], is_wanted: impl Fn(&[u64], u64) -> bool) -> usize {
+    let mut count = 0;
+    for i in 0..words.len() {
+        if is_wanted(&words[..count], words[i]) {
+            words[count] = words[i];
+            count += 1;
+        }
+    }
+    count
 }
 
 impl Deps {
@@ -496,16 +532,8 @@ impl Deps {
             words.sort();
             words.dedup();
         }
-        if is_asked(words, &[]) {
-            // Who has it itself has no need of the answer.
-            let all = words.clone();
-            words.retain(|w| w & ASKED == 0 || all.binary_search(&(w & !ASKED)).is_err());
-        }
-        if words.len() > MAX_DEPS {
-            // What it was made from matters more than what was asked about.
-            words.retain(|w| w & ASKED == 0);
-        }
-        words.truncate(MAX_DEPS);
+        let count = settle(words);
+        words.truncate(count);
     }
 
     /// The set of words that are [tidy](Self::tidy).

@@ -140,6 +140,8 @@ pub struct Interp<'c, 'a, 'm> {
     pub events: Vec<Event>,
     /// Calls and what they do, in order; when all events are known.
     pub(crate) by_call: Vec<(u32, u32)>,
+    /// Reads of rows and entries, by where they are, if something of the kind is deleted.
+    pub(crate) stored_reads: FxHashMap<Loc, Vec<u32>>,
     event_ids: FxHashMap<(u32, u32), u32>,
     pub(crate) event_count: u32,
     pub acquires: Vec<Acquire>,
@@ -256,6 +258,7 @@ impl<'c, 'a, 'm> Interp<'c, 'a, 'm> {
             file_data: FxHashMap::default(),
             events: Vec::new(),
             by_call: Vec::new(),
+            stored_reads: FxHashMap::default(),
             event_ids: FxHashMap::default(),
             event_count: 0,
             acquires: Vec::new(),

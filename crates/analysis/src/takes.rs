@@ -30,10 +30,10 @@ impl Interp<'_, '_, '_> {
             return Vec::new();
         }
         let mut out = Vec::new();
-        for (r, read) in self.events.iter().enumerate() {
-            let same = read.act == Act::Read
-                && read.loc == write.loc
-                && (read.loc.kind == ResourceKind::Kv || read.loc.entry.is_some())
+        let reads = self.stored_reads.get(&write.loc);
+        for r in reads.into_iter().flatten().map(|r| *r as usize) {
+            let read = &self.events[r];
+            let same = (read.loc.kind == ResourceKind::Kv || read.loc.entry.is_some())
                 && (read.call.is_none() || read.call != write.call)
                 && self.is_before(read, write);
             if !same {

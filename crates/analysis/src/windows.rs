@@ -94,6 +94,14 @@ impl Interp<'_, '_, '_> {
             .filter_map(|(i, e)| Some((e.call?, i as u32)))
             .collect();
         self.by_call.sort_unstable();
+        let stored = |e: &Event| matches!(e.loc.kind, ResourceKind::Kv | ResourceKind::Row);
+        let is_delete = |e: &Event| e.act == Act::Delete && stored(e);
+        if self.events.iter().any(is_delete) {
+            let reads = (0..).zip(&self.events);
+            for (r, e) in reads.filter(|(_, e)| e.act == Act::Read && stored(e)) {
+                self.stored_reads.entry(e.loc).or_default().push(r);
+            }
+        }
     }
 
     /// What one call does, when all events are known.
