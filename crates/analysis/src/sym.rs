@@ -92,6 +92,9 @@ const MAX_DEPTH: u8 = 14;
 /// And only so large, counted as a tree: what is rewritten at every call must stay small.
 const MAX_SIZE: u32 = 400;
 
+/// Room for so many terms is made beforehand.
+const MAX_ROOM: usize = 1 << 20;
+
 #[derive(Default)]
 pub struct Syms {
     kinds: IndexMap<SymKind, (), FxBuildHasher>,
@@ -125,6 +128,7 @@ struct Info {
 impl Syms {
     /// With room for so many terms: to move them costs more than what is never touched.
     pub fn with_room_for(count: usize) -> Self {
+        let count = count.min(MAX_ROOM);
         Self {
             kinds: IndexMap::with_capacity_and_hasher(count, FxBuildHasher),
             info: Vec::with_capacity(count),
