@@ -605,10 +605,8 @@ impl Deps {
     }
 
     pub fn events(&self) -> impl Iterator<Item = (u32, Option<Name>)> + '_ {
-        self.iter().filter_map(|d| match d.source {
-            Source::Event(e) => Some((e, d.attr)),
-            _ => None,
-        })
+        self.on_events(|_| true)
+            .map(|(event, dep)| (event, dep.attr))
     }
 
     /// Those on events that are asked for.

@@ -29,7 +29,7 @@ pub fn finish(mut interp: Interp<'_, '_, '_>) -> Summary {
     for (event, deps) in interp.events.iter_mut().zip(ctrl) {
         sets.extend(&mut event.ctrl, &deps);
     }
-    interp.sort_by_call();
+    interp.index_events();
     interp.flag_locks();
     let held = Held::new(&interp);
     interp.note_tables();
@@ -88,7 +88,8 @@ const MAX_WEIGHED: usize = 3;
 const MAX_REFUSAL: usize = 4;
 
 impl Interp<'_, '_, '_> {
-    fn sort_by_call(&mut self) {
+    /// What is looked up of all events, again and again.
+    fn index_events(&mut self) {
         let events = self.events.iter().enumerate();
         self.by_call = events
             .filter_map(|(i, e)| Some((e.call?, i as u32)))

@@ -33,6 +33,13 @@ pub(crate) struct Candidate {
     pub(crate) explicit: bool,
 }
 
+impl Candidate {
+    /// In bytes; none if it cannot be asked.
+    fn size(&self) -> u64 {
+        self.absolute.metadata().map_or(0, |meta| meta.len())
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Discovery {
     pub(crate) files: Vec<Candidate>,
@@ -362,8 +369,6 @@ impl Walk<'_> {
     /// No hand-written source but a few small files of JavaScript: a launcher,
     /// a config. Then the generated code is the program.
     fn is_published_package(&self) -> bool {
-        let size =
-            |candidate: &Candidate| candidate.absolute.metadata().map_or(0, |meta| meta.len());
         let own: Vec<&Candidate> = self
             .found
             .files
@@ -376,11 +381,11 @@ impl Walk<'_> {
         {
             return false;
         }
-        let own: u64 = own.into_iter().map(size).sum();
+        let own: u64 = own.into_iter().map(Candidate::size).sum();
         let made: u64 = self
             .generated
             .iter()
-            .map(|(_, candidate)| size(candidate))
+            .map(|(_, candidate)| candidate.size())
             .sum();
         own * 10 <= made
     }

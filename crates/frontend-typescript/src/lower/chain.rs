@@ -12,7 +12,7 @@ use oxc_span::GetSpan;
 use toctou_core::ir::{Arg, CallKind, Callee, Cell, FuncId, Literal, Op, Var};
 use toctou_core::{Name, Span};
 
-use super::{Hint, Lower, peel, span};
+use super::{Hint, Lower, peel, span, webpack};
 
 #[derive(Clone, Copy)]
 pub(super) enum Link<'a> {
@@ -351,7 +351,7 @@ impl<'a> Lower<'a, '_> {
         if let Some(package) = self.bundled(call) {
             return Some(package);
         }
-        let is_bundled = self.is_webpack && is_named(&call.callee, WEBPACK);
+        let is_bundled = self.webpack.is_some() && webpack::is_require(&call.callee);
         if call.arguments.len() != 1 || !is_bundled && !self.is_global(&call.callee, "require") {
             return None;
         }
@@ -362,25 +362,6 @@ impl<'a> Lower<'a, '_> {
             }
             Expression::StringLiteral(lit) => Some(lit.value.as_str()),
             Expression::TemplateLiteral(lit) => lit.single_quasi().map(|text| text.as_str()),
-            _ => None,
-        }
-    }
-
-    /// What webpack writes round a module for its default export: `x_default = __webpack_require__.n(x)`,
-    /// and `x_default()` where it is used, which is the module.
-    fn handed_on(&self, call: &'a CallExpression<'a>) -> Option<&'a Expression<'a>> {
-        if !self.is_webpack {
-            return None;
-        }
-        match peel(&call.callee) {
-            Expression::Identifier(id) if call.arguments.is_empty() => {
-                id.name.ends_with("_default").then_some(&call.callee)
-            }
-            Expression::StaticMemberExpression(e)
-                if e.property.name == "n" && is_named(&e.object, WEBPACK) =>
-            {
-                call.arguments.first()?.as_expression()
-            }
             _ => None,
         }
     }
@@ -411,13 +392,6 @@ impl<'a> Lower<'a, '_> {
         self.emit(at, Op::LoadVar { dst, cell });
         dst
     }
-}
-
-/// How webpack's bundles load a module.
-pub(super) const WEBPACK: &str = "__webpack_require__";
-
-fn is_named(expression: &Expression<'_>, name: &str) -> bool {
-    matches!(peel(expression), Expression::Identifier(id) if id.name == name)
 }
 
 /// What compilers write round `require` for a module of the other system.

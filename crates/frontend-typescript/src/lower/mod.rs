@@ -23,6 +23,7 @@ mod namespace;
 mod pattern;
 mod stmt;
 mod vars;
+mod webpack;
 
 use oxc_ast::ast::{Expression, Program};
 use oxc_semantic::Scoping;
@@ -64,7 +65,7 @@ pub(crate) struct Lower<'a, 's> {
     /// `require("x")` and `import("x")`: specifier to import register.
     requires: FxHashMap<Name, Var>,
     loaders: bundle::Loaders<'a>,
-    is_webpack: bool,
+    webpack: Option<webpack::Getters>,
     /// Registers behind `exports.x = …`.
     cjs_exports: FxHashMap<Name, Var>,
     /// What the namespace being lowered exports.
@@ -141,7 +142,7 @@ pub(crate) fn lower<'a>(job: Job<'a>, program: &'a Program<'a>, scoping: &Scopin
         links: Vec::new(),
         requires: FxHashMap::default(),
         loaders: FxHashMap::default(),
-        is_webpack: text.contains(chain::WEBPACK),
+        webpack: webpack::Getters::of(text, program),
         cjs_exports: FxHashMap::default(),
         namespace: None,
         namespace_prefix: String::new(),

@@ -2,7 +2,6 @@
 //! in the other, too, and is to be read once: where the program is started, if that is told.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use super::Candidate;
 
@@ -33,7 +32,7 @@ pub(super) fn take(
 ) -> Vec<Candidate> {
     let sizes: BTreeMap<String, u64> = files
         .iter()
-        .map(|(_, file)| (file.path.clone(), size(&file.absolute)))
+        .map(|(_, file)| (file.path.clone(), file.size()))
         .collect();
     let started: Vec<String> = manifests.iter().flat_map(started).collect();
     let is_common = |name: &String| name.ends_with(".cjs") || name.contains(COMMON.folder);
@@ -85,7 +84,7 @@ fn twins<'p>(path: &'p str, other: &Format, kept: &Format) -> impl Iterator<Item
 /// The files that a package says it is started by.
 fn started(manifest: &Candidate) -> Vec<String> {
     use serde_json::Value;
-    let is_small = size(&manifest.absolute) <= MAX_MANIFEST;
+    let is_small = manifest.size() <= MAX_MANIFEST;
     if !manifest.path.ends_with("package.json") || !is_small {
         return Vec::new();
     }
@@ -107,8 +106,4 @@ fn extension(path: &str) -> &str {
 
 fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
-}
-
-fn size(file: &Path) -> u64 {
-    file.metadata().map_or(0, |meta| meta.len())
 }

@@ -87,6 +87,26 @@ fn a_bundle_of_webpack_is_read_as_the_program_it_was() {
     }
 }
 
+/// A function of the program's own is none of webpack's, whatever it is called.
+#[test]
+fn a_function_in_a_bundle_of_webpack_is_called() {
+    let built = "function __webpack_require__(id) { return load(id); }\n\
+         const files = require(\"node:fs/promises\");\n\
+         const mcp = require(\"@modelcontextprotocol/sdk/server/mcp.js\");\n\
+         async function add_default() {\n\
+           const notes = JSON.parse(await files.readFile(\"notes.json\", \"utf8\"));\n\
+           notes.push(1);\n\
+           await files.writeFile(\"notes.json\", JSON.stringify(notes));\n\
+         }\n\
+         new mcp.McpServer({ name: \"notes\", version: \"1\" }).registerTool(\"add\", {}, async () => {\n\
+           await add_default();\n\
+         });\n";
+    let run = Project::new(&[("s.js", built)]).run("scan s.js --no-config --output json");
+    assert_eq!(run.rules(), ["file-read-modify-write"], "{}", run.stdout);
+    let entries = &run.json()["findings"][0]["entry_points"];
+    assert_eq!(entries[0]["name"], "add");
+}
+
 /// Compilers copy a module's names into an object of the other module system, one by one.
 #[test]
 fn what_compilers_write_round_a_require_is_the_module() {
